@@ -1,0 +1,32 @@
+// Every queue, buffer, wait and retry has its name and default here; docs/limits.md lists them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace rowferry::limits {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Errors
+inline constexpr std::size_t error_value_chars = 64;  // a value in an error message is cut here
+
+// The loop
+inline constexpr milliseconds loop_turn_max{5};     // a turn above this is counted as long
+inline constexpr milliseconds loop_drain_slice{2};  // ready coroutines resumed before I/O is polled again
+
+// Batches and the pipeline
+inline constexpr std::size_t batch_bytes = 256 * 1024;     // a Batch is closed at about this size (L2 cache)
+inline constexpr std::size_t channel_bytes = 1024 * 1024;  // bytes that wait between one reader and one writer
+inline constexpr std::size_t batch_pool_max = 64;          // empty batches kept for reuse, per pool
+
+// Network
+inline constexpr milliseconds connect_timeout{15'000};
+inline constexpr std::size_t socket_read_bytes = 128 * 1024;
+inline constexpr int listen_backlog = 512;
+inline constexpr milliseconds accept_retry_wait{100};  // after a shortage of descriptors
+inline constexpr milliseconds tls_handshake_timeout{15'000};
+
+}  // namespace rowferry::limits
