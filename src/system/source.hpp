@@ -66,7 +66,8 @@ struct Slice {
 
 struct SlicePlan {
   SliceBy by = SliceBy::none;
-  std::string reason;  // why it was chosen
+  Consistency consistency = Consistency::one_snapshot;  // what begin() is expected to give
+  std::string reason;                                   // why it was chosen
   std::vector<Slice> slices;
   std::vector<Notice> notices;
 };

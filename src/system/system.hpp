@@ -22,6 +22,15 @@ class Connection {
   virtual const std::string& name() const noexcept = 0;
   virtual std::string_view system() const noexcept = 0;  // postgres, mssql, clickhouse, arrow: as in routes
   virtual bool writable() const noexcept = 0;
+  // Does this system do what an optional field of the spec asks for with this value? The engine asks before anything is
+  // planned, for every field below that the spec sets away from its default, and refuses with Error(unsupported,
+  // "not_supported_yet") at a no. As a source: read.isolation (snapshot | read_committed | read_uncommitted |
+  // auto), read.read_only_intent, read.lock_timeout_ms, read.maxdop, columns.scan_numeric, columns.keep_offset,
+  // columns.variant_base_type, source.arrow. As a target: target.mode (merge), target.partition (list | range),
+  // target.backend (freetds), target.settings, target.order_by, target.partition_by, target.compression, target.arrow,
+  // load.commit (slice), load.table_lock, load.check_constraints, load.fire_triggers, load.keep_identity,
+  // load.keep_nulls, load.freeze, load.unlogged, load.tablespace, load.exchange, load.analyze.
+  virtual bool honours(std::string_view /*field*/, std::string_view /*value*/) const { return false; }
   // Splits "schema.table" by this system's own quoting; never folds case. Error(input, "bad_name") with the position.
   virtual TableName parse_table(std::string_view text) const = 0;
   // A new one for each transfer attempt. Throws Error(unsupported, "not_a_source" / "not_a_target") where the system

@@ -104,6 +104,8 @@ struct LoadRequest {
   std::vector<std::string> primary_key;  // of the source, for a created table
   bool resume_staging = false;           // keep the staging of `staging_attempt` with all its slices
   int staging_attempt = 0;
+  bool only_after_steps =
+      false;  // the ledger has "finalize": take the lock; after_steps() and end() are all that follows
 };
 
 struct SliceCommit {
@@ -116,7 +118,8 @@ struct LoaderClocks {
   double waiting_seconds = 0;  // for the server (socket full, reply)
 };
 
-// One load worker's session, bound to one slice from begin_slice to commit_slice or abort_slice.
+// One load worker's session, bound to one slice from begin_slice to commit_slice or abort_slice. Closed before the
+// staged rows are counted; with Finalizer::direct, whose one transaction it holds, only after finalize() has returned.
 class Loader {
  public:
   virtual ~Loader() = default;
@@ -163,6 +166,7 @@ class Loading {
 // What an earlier run of the same transfer has left, decided by the ledger (see docs/ARCHITECTURE.md: resume).
 struct Remains {
   bool finalized = false;
+  LedgerEntry finalize;             // as the ledger has it, when finalized
   std::vector<LedgerEntry> slices;  // committed slices of the latest attempt whose staging exists
   int staging_attempt = 0;          // 0: no staging left
   int latest_attempt = 0;
