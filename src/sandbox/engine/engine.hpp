@@ -131,11 +131,18 @@ struct BulkProgress {
   std::optional<std::chrono::milliseconds> wait;
 };
 
-// Rows of a bulk message, as they stand in it without the token byte: bodies back to back, `ends[i]` = where row i ends
-// in `bytes`. The framing has been checked; values are those of bind()'s columns.
+// Where the body of one row (without its token byte) lies in a block.
+struct RowSpan {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+// Rows of a bulk message, as they stand in it: row i is bytes[rows[i].begin, rows[i].end), the token bytes still
+// between them, so that nobody has to move a row. The framing has been checked; values are those of bind()'s columns.
+// The memory is the caller's and lasts for the call.
 struct BulkRows {
   const std::uint8_t* bytes = nullptr;
-  const std::uint32_t* ends = nullptr;
+  const RowSpan* rows = nullptr;
   std::size_t count = 0;
   const HashSum* hash = nullptr;  // the rows' summed hash where the caller has it; else XXH3-128 over each row's bytes
 };
