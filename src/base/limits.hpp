@@ -28,5 +28,7 @@ inline constexpr std::size_t socket_read_bytes = 128 * 1024;
 inline constexpr int listen_backlog = 512;
 inline constexpr milliseconds accept_retry_wait{100};  // after a shortage of descriptors
 inline constexpr milliseconds tls_handshake_timeout{15'000};
+inline constexpr std::size_t tls_read_bytes_min = 4 * 1024;  // a TLS stream's input buffer; grows to socket_read_bytes
+inline constexpr std::size_t tls_write_bytes = 128 * 1024;   // records that wait before the inner write
 
 }  // namespace rowferry::limits
