@@ -36,6 +36,8 @@ bool PacketReader::begin_packet() {
   if (!last && header_.length == packet_header_bytes) return fail("an empty packet does not end its message");
   if (packets_ == 0) {
     first_ = header_;
+  } else if (header_.type == static_cast<std::uint8_t>(PacketType::attention) && last) {
+    interrupted_ = true;
   } else if (header_.type != first_.type) {
     return fail("the packet type changes within a message");
   }
@@ -92,6 +94,7 @@ void PacketReader::next_message() noexcept {
   assert(ended_);
   ended_ = false;
   ignored_ = false;
+  interrupted_ = false;
   packets_ = 0;
   payload_.clear();
   at_ = 0;

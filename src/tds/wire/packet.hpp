@@ -76,6 +76,8 @@ class PacketReader {
   std::uint8_t first_status() const noexcept { return first_.status; }
   std::uint16_t spid() const noexcept { return first_.spid; }
   bool ignored() const noexcept { return ignored_; }  // the last packet carried status_ignore
+  // The message was ended by an attention packet between two of its packets (MS-TDS 2.2.1.7).
+  bool interrupted() const noexcept { return interrupted_; }
   std::size_t packets() const noexcept { return packets_; }
 
   // What has arrived and was not consumed; valid until the next feed() or consume().
@@ -99,6 +101,7 @@ class PacketReader {
   std::size_t packets_ = 0;
   bool ended_ = false;
   bool ignored_ = false;
+  bool interrupted_ = false;
   std::string_view why_;
   ByteBuffer payload_;
   std::size_t at_ = 0;
