@@ -31,4 +31,13 @@ inline constexpr milliseconds tls_handshake_timeout{15'000};
 inline constexpr std::size_t tls_read_bytes_min = 4 * 1024;  // a TLS stream's input buffer; grows to socket_read_bytes
 inline constexpr std::size_t tls_write_bytes = 128 * 1024;   // records that wait before the inner write
 
+// TDS client
+inline constexpr milliseconds tds_query_timeout{60'000};              // a catalogue query or a small statement
+inline constexpr milliseconds tds_cancel_timeout{5'000};              // from an attention (or an abort) to its answer
+inline constexpr std::size_t tds_query_bytes_max = 64 * 1024 * 1024;  // rows that query() may gather
+inline constexpr std::size_t tds_token_bytes_max = 4 * 1024 * 1024;   // one token that is not a row
+inline constexpr std::size_t tds_messages_max = 256;  // server messages kept of one request; later ones are dropped
+inline constexpr std::size_t tds_bulk_flush_bytes = 128 * 1024;  // encoded bytes that go to the socket at once
+inline constexpr std::size_t tds_bulk_block_rows = 1024;         // rows that are encoded column by column at once
+
 }  // namespace rowferry::limits

@@ -1,0 +1,204 @@
+// Session: one connection to a SQL Server, over any net::Stream. BulkLoad: one INSERT BULK on it.
+//
+// Lifecycle: connect() gives a session that is logged in; requests follow one another (one at a time, no MARS);
+// close(), or the destructor, ends it. A request that fails, is cancelled or passes its deadline leaves the session
+// drained and usable, or closed: usable() tells. Errors of every call: Error(server) with the server's fault,
+// Error(connection), Error(timeout), Error(cancelled); others are named at the call.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/limits.hpp"
+#include "base/secret.hpp"
+#include "net/stream.hpp"
+#include "rows/loss.hpp"
+#include "system/source.hpp"
+#include "tds/wire/bulk_encoder.hpp"
+#include "tds/wire/types.hpp"
+
+namespace rowferry::tds {
+
+using std::chrono::milliseconds;
+
+enum class Encrypt : std::uint8_t {
+  off,    // nothing is encrypted
+  login,  // the packet with the password only
+  on,     // everything; the certificate is checked unless trust_server_certificate
+};
+
+struct LoginOptions {
+  std::string host;
+  std::uint16_t port = 1433;
+  std::string database;  // empty: the login's default
+  std::string user;
+  SecretReader password;  // called once for each login
+  std::string application_name = "rowferry";
+  std::string client_name;  // of this machine, for the server's lists
+  Encrypt encrypt = Encrypt::on;
+  bool trust_server_certificate = false;
+  std::string ca_file;           // PEM; empty: the system's roots
+  std::string server_name;       // what the certificate must carry; empty: host
+  std::size_t packet_bytes = 0;  // 512..32767; 0: as large as is good (32764 plain, 16380 with TLS)
+  bool read_only_intent = false;
+  milliseconds connect_timeout = limits::connect_timeout;  // address, connect, TLS and login together
+};
+
+// A message of the server below an error (PRINT, warnings, "Changed database context").
+struct ServerMessage {
+  std::int32_t number = 0;
+  int severity = 0;
+  int state = 0;
+  std::string text;
+};
+
+struct ServerInfo {
+  std::string program;  // "Microsoft SQL Server"
+  int major = 0;
+  int minor = 0;
+  int build = 0;
+  std::string version() const;  // "16.0.4135"
+  std::string database;
+  std::string language;
+  Collation collation;  // of the database
+  std::size_t packet_bytes = 4096;
+  bool encrypted = false;
+  bool utf8 = false;  // UTF-8 columns travel as UTF-8
+};
+
+// A small value, for catalogue queries. Integers and bits: int64; real, float: double; binary: bytes; all else: text as
+// SQL Server prints it in ISO form ("2024-02-29 12:34:56.789", "12.50", lower-case uuid).
+class Value {
+ public:
+  using Bytes = std::vector<std::uint8_t>;
+  std::variant<std::monostate, std::int64_t, double, std::string, Bytes> value;
+
+  bool is_null() const noexcept { return value.index() == 0; }
+  // Each throws Error(internal, "unexpected_value") when the value is NULL or of another kind.
+  std::int64_t integer() const;
+  double number() const;  // an integer too
+  const std::string& text() const;
+  const Bytes& bytes() const;
+  bool truth() const { return integer() != 0; }
+  // What a NULL gives instead.
+  std::int64_t integer_or(std::int64_t absent) const { return is_null() ? absent : integer(); }
+  std::string text_or(std::string absent) const { return is_null() ? std::move(absent) : text(); }
+};
+
+struct ResultSet {
+  std::vector<ColumnMeta> columns;
+  std::vector<std::vector<Value>> rows;
+  // Position of a column by its exact name; Error(internal, "no_such_column").
+  std::size_t column(std::string_view name) const;
+  const Value& at(std::size_t row, std::string_view name) const { return rows.at(row).at(column(name)); }
+};
+
+struct QueryResult {
+  std::vector<ResultSet> sets;
+  std::vector<ServerMessage> messages;
+  std::uint64_t affected = 0;  // the last row count that the server reported outside of a result set
+  std::optional<std::int32_t> return_status;
+  // The first row of the first set; Error(internal, "no_rows").
+  const Value& scalar(std::string_view name) const;
+  const Value& scalar() const;  // its first column
+};
+
+struct ReadStats {
+  std::uint64_t rows = 0;
+  std::uint64_t wire_bytes = 0;
+};
+
+struct ReadOptions {
+  milliseconds timeout{0};  // 0: none
+  // Per column of the result, not owned, may be shorter or hold null: what to do with text that is no text (an unpaired
+  // surrogate, a byte outside the code page). Without one such a value is an error.
+  std::vector<rows::ColumnLoss*> losses;
+  std::size_t batch_bytes = limits::batch_bytes;
+};
+
+class BulkLoad;
+
+class Session {
+ public:
+  // Resolves, connects (each address in turn), PRELOGIN, TLS, LOGIN7. Error(connection, "connect_failed",
+  // "encryption_refused", "protocol", and TlsStream's), Error(server, "login_failed" / "database_unavailable" /
+  // "password_expired" / "server_error") naming the user, never the password; Error(timeout).
+  static async::Task<std::unique_ptr<Session>> connect(net::Loop& loop, LoginOptions options);
+  // The same over a stream that is connected already; no timeout of its own.
+  static async::Task<std::unique_ptr<Session>> login(net::Loop& loop, std::unique_ptr<net::Stream> stream,
+                                                     LoginOptions options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Every result set of a batch. More than limits::tds_query_bytes_max of rows: Error(internal, "result_too_large").
+  async::Task<QueryResult> query(std::string sql, milliseconds timeout = limits::tds_query_timeout);
+  // Runs a batch, discards rows, gives the last row count. timeout 0: none (cancellation only).
+  async::Task<std::uint64_t> execute(std::string sql, milliseconds timeout = limits::tds_query_timeout);
+  // Streams the rows of a batch (its first result set that has columns; further ones are an error) in Batches of the
+  // columns' logical types. put() may wait: the socket is not read meanwhile.
+  async::Task<ReadStats> read(std::string sql, ReadOptions options, system::BatchSink& to);
+  // Sends INSERT BULK and waits for the server's consent. The load must end (finish or abort) before the next request.
+  async::Task<std::unique_ptr<BulkLoad>> begin_bulk(std::vector<std::string> table, std::vector<BulkColumn> columns,
+                                                    BulkOptions options);
+
+  // False after a fatal error, a failed drain, a connection lost or close().
+  bool usable() const noexcept;
+  // A transaction is open, as the server told (ENVCHANGE 8, 9, 10).
+  bool in_transaction() const noexcept;
+  const ServerInfo& info() const noexcept;
+  // Messages of the login.
+  const std::vector<ServerMessage>& login_messages() const noexcept;
+  void close() noexcept;
+
+ private:
+  friend class BulkLoad;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct BulkStats {
+  std::uint64_t rows = 0;        // encoded
+  std::uint64_t wire_bytes = 0;  // sent, packet headers included
+  double socket_seconds = 0;     // waiting for the socket to take bytes
+  double reply_seconds = 0;      // waiting for the server's last word
+  double waiting_seconds() const noexcept { return socket_seconds + reply_seconds; }
+};
+
+// One INSERT BULK, from the server's consent to its last word.
+//
+// State: open (the server waits for rows) -> ended by finish() or abort(), or by an error of write(). Destroyed while
+// open: the session is closed, which rolls the statement back.
+class BulkLoad {
+ public:
+  ~BulkLoad();
+  BulkLoad(const BulkLoad&) = delete;
+  BulkLoad& operator=(const BulkLoad&) = delete;
+
+  // Encodes and sends; returns when the socket took all but the last packet. When the server has refused the load
+  // meanwhile, ends it as abort() does and throws the server's error.
+  async::Task<void> write(const rows::Batch& batch);
+  // Ends the message; gives the rows that the server says it has inserted.
+  async::Task<std::uint64_t> finish(milliseconds timeout = milliseconds{0});
+  // Takes everything back: IGNORE|EOM, then the server's answer within limits::tds_cancel_timeout, else the session is
+  // closed. Works shielded, never throws; a load that has ended is left alone.
+  async::Task<void> abort();
+
+  bool open() const noexcept;
+  const BulkStats& stats() const noexcept;
+  const std::vector<ServerMessage>& messages() const noexcept;
+
+ private:
+  friend class Session;
+  struct Impl;
+  explicit BulkLoad(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rowferry::tds
