@@ -13,6 +13,11 @@ using std::chrono::seconds;
 // Errors
 inline constexpr std::size_t error_value_chars = 64;  // a value in an error message is cut here
 
+// JSON that is read (specs, configuration, records)
+inline constexpr std::size_t json_bytes = 4 * 1024 * 1024;
+inline constexpr std::size_t json_depth = 64;          // nested arrays and objects
+inline constexpr std::size_t nearest_name_chars = 64;  // longer unknown names get no suggestion
+
 // The loop
 inline constexpr milliseconds loop_turn_max{5};     // a turn above this is counted as long
 inline constexpr milliseconds loop_drain_slice{2};  // ready coroutines resumed before I/O is polled again
