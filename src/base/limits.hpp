@@ -45,4 +45,12 @@ inline constexpr std::size_t tds_messages_max = 256;  // server messages kept of
 inline constexpr std::size_t tds_bulk_flush_bytes = 128 * 1024;  // encoded bytes that go to the socket at once
 inline constexpr std::size_t tds_bulk_block_rows = 1024;         // rows that are encoded column by column at once
 
+// HTTP server
+inline constexpr std::size_t http_head_bytes = 32 * 1024;   // request line and header fields together
+inline constexpr std::size_t http_header_count = 100;       // fields of one request
+inline constexpr std::size_t http_target_bytes = 8 * 1024;  // path and query
+inline constexpr std::size_t http_chunk_line_bytes = 256;   // a chunk's size with its extensions
+inline constexpr std::size_t http_trailer_bytes = 8 * 1024;
+inline constexpr std::uint64_t http_body_bytes = 1024 * 1024;  // a collected request body
+
 }  // namespace rowferry::limits
