@@ -99,6 +99,9 @@ void BatchReturn::operator()(Batch* batch) const noexcept {
   if (const auto home = pool.lock()) {
     // A batch that one huge value has blown up is not kept: the pool's memory stays near its batch size.
     if (home->free_.size() < limits::batch_pool_max && batch->bytes() <= 4 * limits::batch_bytes) {
+      // A converter may have retyped it; what it kept alive (another pool's batch) goes home now.
+      batch->retype(home->schema_);
+      batch->reset();
       home->free_.push_back(batch);
       return;
     }
@@ -114,7 +117,6 @@ BatchPtr BatchPool::take() {
   if (free_.empty()) return {new Batch(schema_), BatchReturn{weak_from_this()}};
   Batch* batch = free_.back();
   free_.pop_back();
-  batch->reset();
   return {batch, BatchReturn{weak_from_this()}};
 }
 

@@ -23,19 +23,28 @@ struct ContentHash {
   std::string hex() const;  // 32 hex digits, high first
 };
 
-// Hashes batches of one schema. `compared[i]` false leaves the column out (its server rewrites the value).
+// Hashes batches of one schema. `compared[i]` false leaves the column out (its server rewrites the value); an empty
+// vector compares all.
 class RowHasher {
  public:
   RowHasher(const Schema& schema, std::vector<bool> compared);
   void add(const Batch& batch, ContentHash& into);
 
  private:
+  // Rows whose canonical bytes are gathered at a time: the scratch stays in the cache.
+  static constexpr std::size_t block_rows = 128;
+
   struct Column {
     Type type;
     std::uint16_t ordinal;
+    std::uint32_t width;  // canonical bytes of a value; 0 = as long as the value is
   };
+  void add_block(const Batch& batch, std::size_t first, std::size_t rows, ContentHash& into);
+  std::size_t measure(const Batch& batch, std::size_t first, std::size_t rows);
+
   std::vector<Column> columns_;
-  std::vector<std::size_t> source_;
+  std::uint32_t ends_[block_rows] = {};  // while gathering: where the row's next byte goes
+  std::uint32_t begins_[block_rows + 1] = {};
   ByteBuffer scratch_;
 };
 

@@ -62,6 +62,10 @@ struct Type {
   LengthUnit length_unit = LengthUnit::code_points;
   bool padded = false;          // char(n), nchar(n), binary(n): the column pads to its length
   std::uint16_t code_page = 0;  // text must be encodable in it (1252, 932, …); 0 = all of Unicode
+  bool no_nul = false;          // text, json: U+0000 cannot be stored (PostgreSQL)
+
+  // float32, float64: NaN and infinities cannot be stored (SQL Server)
+  bool finite = false;
 
   // date, time, timestamp: the column's range in the value's own unit, both ends included
   std::int64_t min = std::numeric_limits<std::int64_t>::min();
