@@ -39,5 +39,14 @@ inline constexpr std::size_t tds_token_bytes_max = 4 * 1024 * 1024;   // one tok
 inline constexpr std::size_t tds_messages_max = 256;  // server messages kept of one request; later ones are dropped
 inline constexpr std::size_t tds_bulk_flush_bytes = 128 * 1024;  // encoded bytes that go to the socket at once
 inline constexpr std::size_t tds_bulk_block_rows = 1024;         // rows that are encoded column by column at once
+// The sandbox
+inline constexpr milliseconds sandbox_login_timeout{15'000};  // from accept to the login's answer
+inline constexpr std::size_t sandbox_connections_max = 512;
+inline constexpr std::size_t sandbox_request_bytes_max = 256 * 1024 * 1024;  // a batch or call that is kept whole
+inline constexpr std::size_t sandbox_login_bytes_max = 128 * 1024;           // MS-TDS 2.2.6.4
+inline constexpr std::size_t sandbox_reply_bytes = 256 * 1024;               // of an answer that wait for the socket
+inline constexpr std::size_t sandbox_bulk_rows = 4096;                       // bulk rows given to the engine at once
+inline constexpr std::size_t sandbox_row_bytes_max = 0x7FFFFFFF;             // one row of a bulk message
+inline constexpr seconds sandbox_close_wait{5};                              // for the last answer to leave
 
 }  // namespace rowferry::limits

@@ -131,11 +131,7 @@ struct BulkProgress {
   std::optional<std::chrono::milliseconds> wait;
 };
 
-// Where the body of one row (without its token byte) lies in a block.
-struct RowSpan {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-};
+using RowSpan = tds::RowSpan;
 
 // Rows of a bulk message, as they stand in it: row i is bytes[rows[i].begin, rows[i].end), the token bytes still
 // between them, so that nobody has to move a row. The framing has been checked; values are those of bind()'s columns.

@@ -28,11 +28,6 @@ struct WireHash {
   }
 };
 
-struct RowRange {
-  std::uint32_t begin = 0;  // in the payload given to scan_rows, without the token byte
-  std::uint32_t end = 0;
-};
-
 enum class BulkScan : std::uint8_t {
   need_more,  // everything whole has been given; more bytes are needed
   ended,      // the DONE token, or the end of the message at a row's border: what follows is ignored
@@ -50,7 +45,8 @@ class BulkScanner {
 
   // Fills `rows` with at most `rows_max` whole rows. The next call's payload must begin where `taken` ends.
   BulkScan scan_rows(ByteView payload, bool message_ended, std::size_t rows_max, std::size_t& taken);
-  std::span<const RowRange> rows() const noexcept { return rows_; }
+  // Offsets into the payload given to scan_rows.
+  std::span<const RowSpan> rows() const noexcept { return rows_; }
   WireHash take_hash() noexcept { return std::exchange(hash_, {}); }  // of the rows given since the last call
 
   const RequestFault& fault() const noexcept { return fault_; }
@@ -72,7 +68,7 @@ class BulkScanner {
 
   std::vector<ColumnMeta> columns_;
   std::vector<Column> bound_;
-  std::vector<RowRange> rows_;
+  std::vector<RowSpan> rows_;
   WireHash hash_;
   bool hashing_ = false;
   bool row_plain_ = true;   // every PLP value of the row so far is canonical as it stands

@@ -107,4 +107,10 @@ struct ColumnMeta {
   bool operator==(const ColumnMeta&) const = default;
 };
 
+// Where one row lies in a block of bytes, without its token byte.
+struct RowSpan {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
 }  // namespace rowferry::tds
