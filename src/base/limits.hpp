@@ -49,4 +49,14 @@ inline constexpr std::size_t sandbox_bulk_rows = 4096;                       // 
 inline constexpr std::size_t sandbox_row_bytes_max = 0x7FFFFFFF;             // one row of a bulk message
 inline constexpr seconds sandbox_close_wait{5};                              // for the last answer to leave
 
+// HTTP server
+inline constexpr std::size_t http_head_bytes = 32 * 1024;   // request line and header fields together
+inline constexpr std::size_t http_header_count = 100;       // fields of one request
+inline constexpr std::size_t http_target_bytes = 8 * 1024;  // path and query
+inline constexpr std::size_t http_chunk_line_bytes = 256;   // a chunk's size with its extensions
+inline constexpr std::size_t http_trailer_bytes = 8 * 1024;
+inline constexpr std::uint64_t http_body_bytes = 1024 * 1024;  // a collected request body
+// The command line
+inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
+
 }  // namespace rowferry::limits

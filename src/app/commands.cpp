@@ -1,0 +1,209 @@
+#include "app/commands.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "app/display.hpp"
+#include "app/service.hpp"
+#include "base/log.hpp"
+#include "net/signal.hpp"
+
+namespace rowferry::app {
+
+namespace {
+
+int exit_code(const Error& error) {
+  switch (error.category()) {
+    case Category::input:
+    case Category::forbidden:
+    case Category::not_found:
+    case Category::unsupported:
+    case Category::conflict:
+      return exit_bad_input;
+    case Category::commit_unknown:
+      return exit_commit_unknown;
+    case Category::cancelled:
+      return exit_cancelled;
+    default:
+      return exit_failed;
+  }
+}
+
+int exit_code(const transfer::Outcome& outcome) {
+  switch (outcome.state) {
+    case transfer::State::succeeded:
+      return exit_ok;
+    case transfer::State::cancelled:
+      return exit_cancelled;
+    case transfer::State::failed:
+      if (outcome.error && outcome.error->code == "commit_unknown") return exit_commit_unknown;
+      return outcome.error && outcome.error->bad_input() ? exit_bad_input : exit_failed;
+    default:
+      return exit_stopped;
+  }
+}
+
+// One line on standard error, and the code that goes with it.
+int complain(const Error& error) {
+  fmt::print(stderr, "rowferry: {}\n", error.one_line());
+  return exit_code(error);
+}
+
+template <class Command>
+int guarded(Command command) {
+  try {
+    return command();
+  } catch (const Error& error) {
+    return complain(error);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rowferry: {}\n", error.what());
+    return exit_failed;
+  }
+}
+
+std::string read_spec(const std::string& name) {
+  if (name == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  std::ifstream in(name, std::ios::binary);
+  if (!in) throw Error(Category::input, "spec_missing", fmt::format("cannot read the spec {}", name));
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// SIGINT cancels the transfer (again: gives up waiting); SIGTERM stops it so that it can be resumed.
+async::Task<void> heed_signals(net::Signals* signals, transfer::Manager* manager, const std::string* id, bool* stopped,
+                               std::chrono::milliseconds grace) {
+  while (true) {
+    const int number = co_await signals->next();
+    if (number == SIGTERM) {
+      *stopped = true;
+      co_await manager->shutdown(grace);
+      co_return;
+    }
+    if (!id->empty()) co_await manager->cancel(*id);
+  }
+}
+
+// Waits for the transfer and prints its artifact.
+async::Task<int> follow(Service* service, std::string id) {
+  const transfer::Outcome outcome = co_await service->manager().wait(id);
+  if (transfer::is_terminal(outcome.state) && outcome.state != transfer::State::interrupted) {
+    fmt::print("{}\n", (co_await service->manager().artifact(id)).json);
+  }
+  if (outcome.error) fmt::print(stderr, "rowferry: {}: {}\n", outcome.error->code, outcome.error->detail);
+  co_return exit_code(outcome);
+}
+
+struct Job {
+  std::string spec;  // submit this
+  std::string id;    // or resume this
+};
+
+async::Task<void> run_job(Service* service, const Job* job, std::string* id, async::Scope* others, int* code) {
+  std::exception_ptr error;
+  try {
+    if (job->id.empty()) {
+      *id = (co_await service->manager().submit({.spec = job->spec, .idempotency_key = "", .pipeline = ""})).id;
+    } else {
+      co_await service->manager().resume(job->id);
+      *id = job->id;
+    }
+    *code = co_await follow(service, *id);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  others->cancel();
+  if (error) std::rethrow_exception(error);
+}
+
+async::Task<int> run_one(net::Loop* loop, Service* service, const Job* job) {
+  co_await service->manager().start();
+  Display display(stderr, isatty(STDERR_FILENO) != 0);
+  service->manager().observe(&display);
+  net::Signals signals(*loop, {SIGINT, SIGTERM});
+  std::string id;
+  bool stopped = false;
+  int code = exit_failed;
+  const async::Context context = co_await async::current_context();
+  async::Scope others(context);
+  others.spawn(service->manager().serve());
+  others.spawn(heed_signals(&signals, &service->manager(), &id, &stopped, service->config().server.shutdown_grace));
+  async::Scope main(context);
+  main.spawn(run_job(service, job, &id, &others, &code));
+  std::exception_ptr error;
+  try {
+    co_await main.join();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  try {
+    co_await others.join();
+  } catch (const Error& ended) {
+    if (ended.category() != Category::cancelled && !error) error = std::current_exception();
+  }
+  service->manager().observe(nullptr);
+  if (error) std::rethrow_exception(error);
+  if (stopped && code != exit_ok) {
+    fmt::print(stderr, "rowferry: stopped; go on with: rowferry resume {}\n", id);
+    co_return exit_stopped;
+  }
+  co_return code;
+}
+
+async::Task<int> print_plan(Service* service, std::string spec, transfer::PlanFormat format) {
+  fmt::print("{}\n", co_await service->manager().plan(std::move(spec), format));
+  co_return exit_ok;
+}
+
+async::Task<int> clean_up(Service* service, std::chrono::seconds older_than, bool yes) {
+  co_await service->manager().start();
+  int code = exit_ok;
+  for (const transfer::Orphan& orphan : co_await service->manager().clean(older_than, yes)) {
+    fmt::print("{}\t{}\t{}\t{}\t{}\n", orphan.state, orphan.connection, orphan.staging, orphan.id, orphan.detail);
+    if (orphan.state == "failed") code = exit_failed;
+  }
+  co_return code;
+}
+
+}  // namespace
+
+int transfer(const std::string& config, const std::string& spec) {
+  return guarded([&] {
+    net::Loop loop;
+    Service service(loop, load_config(config));
+    const Job job{.spec = read_spec(spec), .id = ""};
+    return loop.run(run_one(&loop, &service, &job));
+  });
+}
+
+int resume(const std::string& config, const std::string& id) {
+  return guarded([&] {
+    net::Loop loop;
+    Service service(loop, load_config(config));
+    const Job job{.spec = "", .id = id};
+    return loop.run(run_one(&loop, &service, &job));
+  });
+}
+
+int plan(const std::string& config, const std::string& spec, const std::string& format) {
+  return guarded([&] {
+    net::Loop loop;
+    Service service(loop, load_config(config));
+    const auto as = format == "text" ? transfer::PlanFormat::text : transfer::PlanFormat::json;
+    return loop.run(print_plan(&service, read_spec(spec), as));
+  });
+}
+
+int clean(const std::string& config, const std::string& older_than, bool yes) {
+  return guarded([&] {
+    net::Loop loop;
+    Service service(loop, load_config(config));
+    const auto age = std::chrono::duration_cast<std::chrono::seconds>(parse_duration(older_than, "--older-than"));
+    return loop.run(clean_up(&service, age, yes));
+  });
+}
+
+}  // namespace rowferry::app

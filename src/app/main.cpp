@@ -1,0 +1,98 @@
+// rowferry: the command line. Parses arguments, sets up logging, hands over to one subcommand.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "app/commands.hpp"
+#include "app/sandbox_command.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace {
+
+using namespace rowferry;  // NOLINT(google-build-using-namespace): the program's own namespace
+
+struct Arguments {
+  std::string config = "rowferry.toml";
+  std::string log = "auto";
+  std::string log_level = "info";
+  app::ServeOptions serve;
+  std::string spec;
+  std::string format = "text";
+  std::string id;
+  std::string older_than = "7d";
+  bool yes = false;
+  std::string address;
+  app::SandboxArguments sandbox;
+};
+
+CLI::App* with_config(CLI::App* command, Arguments& a) {
+  command->add_option("--config", a.config, "configuration file (TOML)")->capture_default_str();
+  return command;
+}
+
+void declare(CLI::App& cli, Arguments& a) {
+  cli.add_option("--log", a.log, "log format: auto (text), text, json")->check(CLI::IsMember({"auto", "text", "json"}));
+  cli.add_option("--log-level", a.log_level, "debug, info, warn, error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  cli.set_version_flag("--version", std::string(app::version));
+  cli.require_subcommand(1);
+  cli.fallthrough();
+
+  CLI::App* serve = with_config(cli.add_subcommand("serve", "serve the HTTP interface"), a);
+  serve->add_option("--listen", a.serve.listen, "HOST:PORT instead of server.listen; port 0 takes a free one");
+
+  CLI::App* transfer = with_config(cli.add_subcommand("transfer", "run one transfer; prints its artifact"), a);
+  transfer->add_option("spec", a.spec, "spec file (JSON), or - for standard input")->required();
+
+  CLI::App* plan = with_config(cli.add_subcommand("plan", "say what a transfer would do; writes nothing"), a);
+  plan->add_option("spec", a.spec, "spec file (JSON), or - for standard input")->required();
+  plan->add_option("--format", a.format, "json or text")->check(CLI::IsMember({"json", "text"}))->capture_default_str();
+
+  CLI::App* resume = with_config(cli.add_subcommand("resume", "go on with an interrupted or failed transfer"), a);
+  resume->add_option("id", a.id, "the transfer's id")->required();
+
+  CLI::App* clean = with_config(cli.add_subcommand("clean", "list (or drop) staging tables that nobody needs"), a);
+  clean->add_option("--older-than", a.older_than, "only of transfers that ended so long ago")->capture_default_str();
+  clean->add_flag("--yes", a.yes, "drop them");
+
+  CLI::App* health = with_config(cli.add_subcommand("health", "ask a running service whether it is well"), a);
+  health->add_option("--address", a.address, "HOST:PORT instead of server.listen");
+
+  app::declare_sandbox(*cli.add_subcommand("sandbox", "a small TDS server for first runs, tests and measurements"), a.sandbox);
+}
+
+int run(const CLI::App& cli, const Arguments& a) {
+  if (cli.got_subcommand("serve")) {
+    app::ServeOptions serve = a.serve;
+    serve.config = a.config;
+    return app::serve(serve);
+  }
+  if (cli.got_subcommand("transfer")) return app::transfer(a.config, a.spec);
+  if (cli.got_subcommand("plan")) return app::plan(a.config, a.spec, a.format);
+  if (cli.got_subcommand("resume")) return app::resume(a.config, a.id);
+  if (cli.got_subcommand("clean")) return app::clean(a.config, a.older_than, a.yes);
+  if (cli.got_subcommand("health")) return app::health(a.config, a.address);
+  return app::sandbox(a.sandbox);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App cli("rowferry moves whole tables, fast and exactly.", "rowferry");
+  Arguments arguments;
+  declare(cli, arguments);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = cli.exit(error, std::cout, std::cerr);
+    return code == 0 ? app::exit_ok : app::exit_bad_input;
+  }
+  try {
+    app::set_up_log(arguments.log, arguments.log_level);
+    return run(cli, arguments);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rowferry: {}\n", error.what());
+    return app::exit_failed;
+  }
+}
