@@ -85,6 +85,9 @@ std::string time_text(std::int64_t value, TimeUnit unit) {
 std::string timestamp_text(std::int64_t value, TimeUnit unit, bool zoned) {
   if (value == std::numeric_limits<std::int64_t>::max()) return "infinity";
   if (value == std::numeric_limits<std::int64_t>::min()) return "-infinity";
+  // The first day of the range has no midnight in it.
+  constexpr std::int64_t day = civil::ticks_per_day;
+  if (value < std::numeric_limits<std::int64_t>::min() + day) return fmt::format("{} units since 1970", value);
   const Fraction fraction = fraction_of(unit);
   return without_trailing_zeros(civil::timestamp_text(value, fraction.unit, fraction.digits, zoned));
 }
