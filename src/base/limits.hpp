@@ -13,6 +13,11 @@ using std::chrono::seconds;
 // Errors
 inline constexpr std::size_t error_value_chars = 64;  // a value in an error message is cut here
 
+// JSON that is read (specs, configuration, records)
+inline constexpr std::size_t json_bytes = 4 * 1024 * 1024;
+inline constexpr std::size_t json_depth = 64;          // nested arrays and objects
+inline constexpr std::size_t nearest_name_chars = 64;  // longer unknown names get no suggestion
+
 // The loop
 inline constexpr milliseconds loop_turn_max{5};     // a turn above this is counted as long
 inline constexpr milliseconds loop_drain_slice{2};  // ready coroutines resumed before I/O is polled again
@@ -58,5 +63,29 @@ inline constexpr std::size_t http_trailer_bytes = 8 * 1024;
 inline constexpr std::uint64_t http_body_bytes = 1024 * 1024;  // a collected request body
 // The command line
 inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
+
+// Transfers
+inline constexpr std::size_t spec_bytes_max = 1024 * 1024;  // a transfer spec, as JSON text
+inline constexpr int spec_depth_max = 16;
+inline constexpr int slices_per_load_worker = 4;  // planned at least, where the source can be cut
+inline constexpr int slices_max = 10'000;
+inline constexpr int workers_max = 64;  // of one kind, in one transfer
+inline constexpr int slice_retries_max = 3;
+inline constexpr int attempts_max = 3;  // of one run; a resume counts anew
+inline constexpr int after_steps_tries_max = 3;
+inline constexpr milliseconds retry_backoff_first{500};  // doubled with every further retry
+inline constexpr milliseconds retry_backoff_max{30'000};
+inline constexpr int late_slice_rounds_max = 3;
+inline constexpr milliseconds after_steps_timeout{600'000};
+inline constexpr milliseconds cleanup_timeout{30'000};  // ending sessions, locks and staging of one side
+inline constexpr milliseconds sample_every{100};        // resident memory and rates, while a transfer runs
+inline constexpr std::uint64_t memory_budget_default = 1024ULL * 1024 * 1024;  // of drained slices
+inline constexpr std::size_t low_memory_channel_bytes = 256 * 1024;
+inline constexpr std::size_t ended_kept_max = 256;  // ended transfers kept in memory, for status documents
+inline constexpr std::size_t warnings_max = 200;    // kept of one transfer
+inline constexpr std::size_t list_page_max = 200;
+inline constexpr std::size_t record_bytes_max = 64 * 1024 * 1024;  // a record or artifact that is read back
+inline constexpr seconds idempotency_keep{24 * 3600};
+inline constexpr std::size_t idempotency_key_chars_max = 256;
 
 }  // namespace rowferry::limits

@@ -1,7 +1,12 @@
-// Secret: a password or token. Kept only as long as it is used, wiped afterwards, never printed, never in an Error.
+// Secret: a password or token that cannot be printed by accident and wipes its memory.
+//
+// It has no stream or format operator, no comparison that leaks time, and no conversion: reveal() is the one door, and
+// easy to search for.
 #pragma once
 
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,31 +16,40 @@ namespace rowferry {
 class Secret {
  public:
   Secret() = default;
-  explicit Secret(std::string value) : value_(std::move(value)) {}
-  Secret(Secret&& other) noexcept : value_(std::move(other.value_)) { wipe(other.value_); }
-  Secret& operator=(Secret&& other) noexcept {
-    if (this != &other) {
-      wipe(value_);
-      value_ = std::move(other.value_);
-      wipe(other.value_);
-    }
-    return *this;
+  // Copies the text to memory of its own and wipes the string that it came in.
+  explicit Secret(std::string text) : size_(text.size()), data_(std::make_unique<char[]>(text.size())) {
+    std::memcpy(data_.get(), text.data(), size_);
+    explicit_bzero(text.data(), text.size());
   }
   Secret(const Secret&) = delete;
   Secret& operator=(const Secret&) = delete;
-  ~Secret() { wipe(value_); }
+  Secret(Secret&& other) noexcept : size_(std::exchange(other.size_, 0)), data_(std::move(other.data_)) {}
+  Secret& operator=(Secret&& other) noexcept {
+    std::swap(size_, other.size_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Secret() {
+    if (data_) explicit_bzero(data_.get(), size_);
+  }
 
-  // The one way to the text: the name is meant to be found by a search.
-  std::string_view reveal() const noexcept { return value_; }
-  bool empty() const noexcept { return value_.empty(); }
+  bool empty() const noexcept { return size_ == 0; }
+  // Valid while the Secret lives. Do not log, do not put into an error.
+  std::string_view reveal() const noexcept { return {data_.get(), size_}; }
+
+  // The time depends on the lengths only.
+  bool equals(std::string_view other) const noexcept {
+    unsigned difference = size_ == other.size() ? 0 : 1;
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      const char mine = size_ == 0 ? '\0' : data_[i % size_];
+      difference |= static_cast<unsigned char>(mine ^ other[i]);
+    }
+    return difference == 0;
+  }
 
  private:
-  static void wipe(std::string& text) noexcept {
-    volatile char* at = text.data();
-    for (std::size_t i = 0; i < text.size(); ++i) at[i] = 0;
-    text.clear();
-  }
-  std::string value_;
+  std::size_t size_ = 0;
+  std::unique_ptr<char[]> data_;
 };
 
 // Reads the secret anew; called at each connect, so that a rotated password needs no restart.

@@ -1,0 +1,233 @@
+#include "transfer/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "async/scope.hpp"
+#include "base/limits.hpp"
+
+namespace rowferry::transfer {
+
+namespace {
+
+using async::Task;
+using system::Notice;
+
+void add_notices(std::vector<Notice>& to, const std::vector<Notice>& from) {
+  for (const Notice& notice : from) {
+    if (std::ranges::find(to, notice) == to.end()) to.push_back(notice);
+  }
+}
+
+Task<void> describe_source(Plan* plan) {
+  try {
+    plan->source_table = co_await plan->source->describe(source_request(plan->spec, plan->route));
+  } catch (Error& error) {
+    error.with_connection(plan->spec.source.connection).with_table(plan->route.source_table.text());
+    throw;
+  }
+}
+
+Task<void> describe_target(Plan* plan) {
+  try {
+    plan->target_table = co_await plan->target->describe(plan->target_request);
+  } catch (Error& error) {
+    error.with_connection(plan->spec.target.connection).with_table(plan->route.target_table.text());
+    throw;
+  }
+}
+
+void check_existence(const Plan& plan) {
+  const system::Mode mode = plan.spec.target.mode;
+  const std::string name = plan.route.target_table.text();
+  if (plan.target_table.exists && mode == system::Mode::fail_if_exists) {
+    throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", name))
+        .with_connection(plan.spec.target.connection)
+        .with_table(name);
+  }
+  if (!plan.target_table.exists && !plan.spec.target.create && !name.empty()) {
+    throw Error(Category::not_found, "table_missing", fmt::format("the target table {} does not exist", name))
+        .with_connection(plan.spec.target.connection)
+        .with_table(name)
+        .with_hint("`\"create\": true` in the target creates it");
+  }
+}
+
+system::TargetRequest target_request(const Spec& spec, const Route& route) {
+  system::TargetRequest request;
+  request.table = route.target_table;
+  request.path = spec.target.arrow;
+  request.mode = spec.target.mode;
+  request.create = spec.target.create;
+  request.replace_dependants = spec.target.replace_dependants == "drop";
+  request.key = spec.target.key;
+  if (spec.target.partition) {
+    request.partition_by = spec.target.partition->by;
+    request.partition_column = spec.target.partition->column;
+  } else {
+    request.partition_by = spec.target.partition_by;
+  }
+  request.backend = spec.target.backend;
+  request.settings_json = spec.target.settings_json;
+  request.workers = spec.workers.load.value_or(1);
+  request.verify = spec.verify.value_or(system::Verify::count);
+  const LoadSpec& load = spec.load;
+  request.load = {.commit = load.commit.value_or(system::Commit::transfer),
+                  .batch_rows = load.batch_rows,
+                  .table_lock = load.table_lock.value_or("auto"),
+                  .check_constraints = load.check_constraints,
+                  .fire_triggers = load.fire_triggers,
+                  .keep_identity = load.keep_identity,
+                  .keep_nulls = load.keep_nulls,
+                  .freeze = load.freeze,
+                  .unlogged = load.unlogged,
+                  .tablespace = load.tablespace,
+                  .exchange = load.exchange.value_or(false),
+                  .analyze = load.analyze,
+                  .lock_timeout_ms = load.lock_timeout_ms};
+  return request;
+}
+
+// What a profile asked of the load and this target cannot do: shared staging and plain loading, with a notice.
+bool fall_back(Plan& plan, const Error& why) {
+  Spec& spec = plan.spec;
+  const bool by_profile = std::ranges::any_of(spec.from_profile, [](const std::string& path) {
+    return path == "load.commit" || path == "load.freeze" || path == "load.unlogged" || path == "load.exchange";
+  });
+  const bool by_type = why.category() == Category::input || why.category() == Category::unsupported;
+  if (!by_profile || !by_type) return false;
+  if (spec.filled_by_profile("load.commit")) spec.load.commit = system::Commit::transfer;
+  if (spec.filled_by_profile("load.freeze")) spec.load.freeze.reset();
+  if (spec.filled_by_profile("load.unlogged")) spec.load.unlogged.reset();
+  if (spec.filled_by_profile("load.exchange")) spec.load.exchange.reset();
+  std::erase_if(spec.from_profile, [](const std::string& path) { return path.starts_with("load."); });
+  plan.notices.push_back(
+      {"profile_fallback",
+       fmt::format("the profile {} falls back to shared staging and plain loading: {}", spec.profile, why.detail()),
+       ""});
+  plan.target_request = target_request(spec, plan.route);
+  return true;
+}
+
+Task<void> plan_target(Plan* plan) {
+  for (;;) {
+    bool again = false;
+    try {
+      plan->target_plan =
+          co_await plan->target->plan(plan->target_request, plan->match.columns, plan->match.primary_key);
+    } catch (Error& error) {
+      again = fall_back(*plan, error);
+      if (!again) {
+        error.with_connection(plan->spec.target.connection).with_table(plan->route.target_table.text());
+        throw;
+      }
+    }
+    if (!again) break;
+  }
+  // One transaction for all slices is one session's.
+  plan->load_workers =
+      plan->target_plan.finalizer == system::Finalizer::direct ? 1 : plan->spec.workers.load.value_or(1);
+}
+
+Task<void> plan_slices(Plan* plan) {
+  try {
+    plan->slices = co_await plan->source->plan_slices(read_request(*plan));
+  } catch (Error& error) {
+    error.with_connection(plan->spec.source.connection).with_table(plan->route.source_table.text());
+    throw;
+  }
+}
+
+}  // namespace
+
+system::SourceRequest source_request(const Spec& spec, const Route& route) {
+  system::SourceRequest request;
+  request.table = route.source_table;
+  request.query = spec.source.query;
+  request.path = spec.source.arrow;
+  request.where = spec.source.where;
+  for (const ColumnSpec& column : spec.columns) {
+    if (std::ranges::find(request.columns, column.source) == request.columns.end()) {
+      request.columns.push_back(column.source);
+    }
+    if (column.scan_numeric) request.scan_numeric.push_back(column.source);
+  }
+  return request;
+}
+
+system::ReadRequest read_request(const Plan& plan) {
+  system::ReadRequest request;
+  request.what = source_request(plan.spec, plan.route);
+  request.columns = plan.match.columns;
+  request.slices = {.by = plan.spec.slices.by,
+                    .column = plan.spec.slices.column,
+                    .count = plan.spec.slices.count,
+                    .at_least = limits::slices_per_load_worker * plan.load_workers};
+  request.options = {.isolation = plan.spec.read.isolation.value_or(""),
+                     .read_only_intent = plan.spec.read.read_only_intent,
+                     .lock_timeout_ms = plan.spec.read.lock_timeout_ms,
+                     .maxdop = plan.spec.read.maxdop};
+  request.workers = plan.spec.workers.export_.value_or(1);
+  return request;
+}
+
+system::LoadRequest load_request(const Plan& plan, const std::string& transfer_id, int attempt) {
+  system::LoadRequest request;
+  request.transfer_id = transfer_id;
+  request.attempt = attempt;
+  request.what = plan.target_request;
+  request.plan = plan.target_plan;
+  request.columns = plan.match.columns;
+  request.primary_key = plan.match.primary_key;
+  return request;
+}
+
+Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices) {
+  Plan plan;
+  plan.spec = std::move(spec);
+  plan.route = std::move(route);
+  plan.notices = std::move(notices);
+  plan.source = plan.route.source->make_source();
+  plan.target = plan.route.target->make_target();
+  plan.target_request = target_request(plan.spec, plan.route);
+  std::vector<Task<void>> both;
+  both.push_back(describe_source(&plan));
+  both.push_back(describe_target(&plan));
+  co_await async::when_all(std::move(both));
+  check_existence(plan);
+  plan.match = match_columns(plan.spec, plan.source_table, plan.target_table, *plan.target);
+  co_await plan_target(&plan);
+  co_await plan_slices(&plan);
+  add_notices(plan.notices, plan.source_table.notices);
+  add_notices(plan.notices, plan.target_table.notices);
+  add_notices(plan.notices, plan.match.notices);
+  add_notices(plan.notices, plan.target_plan.notices);
+  add_notices(plan.notices, plan.slices.notices);
+  co_return plan;
+}
+
+Task<void> replan_columns(Plan& plan, std::vector<system::ColumnPlan> now) {
+  if (now.size() != plan.match.columns.size()) {
+    throw Error(Category::internal, "columns_changed", "the source has changed the number of columns");
+  }
+  bool changed = false;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    system::ColumnPlan& column = plan.match.columns[i];
+    if (now[i].read_type == column.read_type) continue;
+    changed = true;
+    column.read_type = now[i].read_type;
+    if (plan.target_table.exists) continue;
+    // Bounded now: what the scan has found decides the created column.
+    system::SourceColumn bounded = plan.source_table.columns[plan.match.source_index[i]];
+    bounded.type = column.read_type;
+    bounded.any_decimal = false;
+    const bool in_key = std::ranges::find(plan.match.primary_key, column.source) != plan.match.primary_key.end();
+    system::NaturalType natural = plan.target->natural_type(bounded, plan.match.wanted_types[i], in_key);
+    column.write_type = natural.type;
+    column.target_native = std::move(natural.native);
+  }
+  if (changed) co_await plan_target(&plan);
+}
+
+}  // namespace rowferry::transfer

@@ -1,0 +1,62 @@
+// Plan: everything that is decided before a transfer touches a row. Made by asking both sides; writes nothing.
+#pragma once
+
+#include <memory>
+
+#include "async/task.hpp"
+#include "net/loop.hpp"
+#include "system/system.hpp"
+#include "transfer/match.hpp"
+#include "transfer/spec.hpp"
+
+namespace rowferry::transfer {
+
+class Connections;
+
+// The two ends of a transfer, with names resolved. The connections outlive it.
+struct Route {
+  system::Connection* source = nullptr;
+  system::Connection* target = nullptr;
+  system::TableName source_table;  // empty with query and arrow
+  system::TableName target_table;  // empty with arrow
+  std::string name;                // postgres_to_mssql
+};
+
+// All checks that need no server. Fills the spec from its profile and drops (with a notice) what only the profile asked
+// for and the route does not have. Throws Error: not_found connection_unknown, forbidden connection_not_writable,
+// unsupported not_supported_yet, input bad_name / conflicting_fields / same_table / column_repeated.
+Route validate_offline(Spec& spec, Connections& connections, std::vector<system::Notice>& notices);
+
+struct Plan {
+  Spec spec;  // filled
+  Route route;
+  std::unique_ptr<system::Source> source;
+  std::unique_ptr<system::Target> target;
+  system::SourceTable source_table;
+  system::TargetTable target_table;
+  Match match;
+  system::SlicePlan slices;
+  system::TargetPlan target_plan;
+  system::TargetRequest target_request;
+  std::vector<system::Notice> notices;  // of all, without repetitions
+  int load_workers = 1;
+};
+
+// Connects to both sides. Errors carry the connection's name.
+async::Task<Plan> make_plan(Spec spec, Route route, std::vector<system::Notice> notices);
+
+system::SourceRequest source_request(const Spec& spec, const Route& route);
+system::ReadRequest read_request(const Plan& plan);
+system::LoadRequest load_request(const Plan& plan, const std::string& transfer_id, int attempt);
+
+// When the run's own scan has changed a column (scan_numeric): the target's type and the target's plan follow.
+async::Task<void> replan_columns(Plan& plan, std::vector<system::ColumnPlan> now);
+
+// The lists of the plan that both its forms show.
+std::vector<std::string> unmatched_target(const Plan& plan);
+std::vector<std::string> not_carried(const Plan& plan);
+
+std::string plan_to_json(const Plan& plan);
+std::string plan_to_text(const Plan& plan);
+
+}  // namespace rowferry::transfer
