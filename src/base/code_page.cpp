@@ -25,7 +25,7 @@ bool double_byte(std::uint16_t page) noexcept { return page == 932 || page == 93
 class Iconv {
  public:
   Iconv(const char* to, const char* from) : handle_(iconv_open(to, from)) {
-    if (handle_ == reinterpret_cast<iconv_t>(-1)) {
+    if (handle_ == reinterpret_cast<iconv_t>(-1)) {  // NOLINT(performance-no-int-to-ptr): iconv_open says so
       throw Error(Category::internal, "code_page_tables",
                   fmt::format("iconv has no conversion from {} to {}", from, to))
           .with_hint("the C library's gconv modules are missing");

@@ -125,7 +125,10 @@ JsonWriter& JsonWriter::value(bool flag) { return raw(flag ? "true" : "false"); 
 JsonWriter& JsonWriter::value(double number) {
   if (!std::isfinite(number)) return null();
   before_value();
+  const std::size_t start = out_.size();
   fmt::format_to(std::back_inserter(out_), "{}", number);
+  // A whole number stays a floating one for whoever reads it.
+  if (out_.find_first_of(".e", start) == std::string::npos) out_ += ".0";
   return *this;
 }
 JsonWriter& JsonWriter::value(std::int64_t number) {

@@ -65,9 +65,12 @@ class FaultFinder {
     blanks();
     switch (peek()) {
       case '{':
-        return members();
-      case '[':
-        return items();
+      case '[': {
+        if (++depth_ > depth_max) return fail("less nesting");
+        const bool good = peek() == '{' ? members() : items();
+        --depth_;
+        return good;
+      }
       case '"':
         return string();
       default:
@@ -149,7 +152,10 @@ class FaultFinder {
   }
 
   std::string_view text_;
+  static constexpr std::size_t depth_max = 1'000;  // of this function's own recursion
+
   std::size_t at_ = 0;
+  std::size_t depth_ = 0;
   std::string expected_;
 };
 

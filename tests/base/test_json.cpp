@@ -49,9 +49,10 @@ Test(json_writer, indented) {
 }
 
 Test(json_writer, doubles_read_back_the_same) {
-  for (const double number : {0.1, 1e300, 5e-324, 1.0 / 3, 123456789.125, -0.0}) {
+  for (const double number : {0.1, 1e300, 5e-324, 1.0 / 3, 123456789.125, -0.0, 2500.0, -3.0, 1e17}) {
     JsonWriter json;
     json.value(number);
+    cr_expect(!Json::parse(json.text()).int64());
     cr_expect_eq(*Json::parse(json.text()).number(), number, "%s", json.text().c_str());
   }
   JsonWriter json;
@@ -129,6 +130,11 @@ Test(json, says_what_is_malformed_and_where) {
     cr_expect(got.starts_with("malformed_json: "), "%s", std::string(c.text).c_str());
     cr_expect(got.find(c.says) != std::string::npos, "%s -> %s", std::string(c.text).c_str(), got.c_str());
   }
+}
+
+Test(json, deep_nesting_that_is_also_malformed_does_not_exhaust_the_stack) {
+  cr_expect(!refusal(std::string(3'000'000, '[') + "\xFF").empty());
+  cr_expect(!refusal(std::string(3'000'000, '[') + "\"").empty());
 }
 
 Test(json, refuses_duplicate_keys) {
