@@ -61,6 +61,20 @@ inline constexpr std::size_t http_target_bytes = 8 * 1024;  // path and query
 inline constexpr std::size_t http_chunk_line_bytes = 256;   // a chunk's size with its extensions
 inline constexpr std::size_t http_trailer_bytes = 8 * 1024;
 inline constexpr std::uint64_t http_body_bytes = 1024 * 1024;  // a collected request body
+inline constexpr std::size_t http_connections = 4096;          // open at once; fewer where descriptors are short
+inline constexpr std::size_t http_spare_descriptors = 256;     // left for everything else in the process
+inline constexpr std::size_t http_idle_read_bytes = 1024;      // the buffer of a connection between requests
+inline constexpr std::size_t http_read_bytes = 16 * 1024;      // the buffer while a request comes in
+inline constexpr milliseconds http_idle_time{75'000};          // between requests
+inline constexpr milliseconds http_head_time{10'000};          // from a request's first byte to the end of its head
+inline constexpr milliseconds http_transfer_grace{10'000};     // for a body or an answer, on top of its bytes at
+inline constexpr std::size_t http_rate_min = 8 * 1024;         //   this many bytes per second
+inline constexpr milliseconds http_handler_time{120'000};      // from the end of the head to the answer
+inline constexpr milliseconds http_linger_time{2'000};         // for a refused client to read why
+inline constexpr std::size_t http_linger_bytes = 256 * 1024;   // of its request thrown away meanwhile
+inline constexpr milliseconds http_sweep_time{250};            // how often deadlines are looked at
+inline constexpr milliseconds http_stop_grace{10'000};         // for requests in progress when the server stops
+
 // The command line
 inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
 
