@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
       break;
     }
   }
-  std::printf("%llu messages, %llu bytes\n", static_cast<unsigned long long>(rows), static_cast<unsigned long long>(bytes));
+  std::printf("%llu messages, %llu bytes\n", static_cast<unsigned long long>(rows),
+              static_cast<unsigned long long>(bytes));
   PQfinish(conn);
   return 0;
 }

@@ -27,7 +27,9 @@ class Section {
  public:
   Section(const toml::table& table, std::string path) : table_(table), path_(std::move(path)) {}
 
-  std::string key(std::string_view name) const { return path_.empty() ? std::string(name) : path_ + "." + std::string(name); }
+  std::string key(std::string_view name) const {
+    return path_.empty() ? std::string(name) : path_ + "." + std::string(name);
+  }
 
   const toml::node* find(std::string_view name) {
     known_.emplace_back(name);
@@ -59,7 +61,8 @@ class Section {
     if (node == nullptr) return;
     const toml::table* table = node->as_table();
     if (table == nullptr) {
-      fail("secret_in_config", fmt::format("{} must say where the secret is: {{ env = \"NAME\" }} or {{ file = \"PATH\" }}", key(name)),
+      fail("secret_in_config",
+           fmt::format("{} must say where the secret is: {{ env = \"NAME\" }} or {{ file = \"PATH\" }}", key(name)),
            key(name));
     }
     Section inner(*table, key(name));
@@ -89,7 +92,8 @@ class Section {
     const toml::node* node = find(name);
     if (node == nullptr) return;
     const auto value = node->value_exact<T>();
-    if (!value) fail("bad_value", fmt::format("{} must be {} (line {})", key(name), what, node->source().begin.line), key(name));
+    if (!value)
+      fail("bad_value", fmt::format("{} must be {} (line {})", key(name), what, node->source().begin.line), key(name));
     into = *value;
   }
 
@@ -164,16 +168,19 @@ void read_mssql(Section& section, ConnectionConfig& c) {
   if (!encrypt.empty()) c.encrypt = parse_encrypt(encrypt, section.key("encrypt"));
   for (const char* later : {"instance", "access_token", "integrated"}) {
     if (section.find(later) != nullptr) {
-      fail("not_supported", fmt::format("{} is not supported yet: use host, port, user and password", section.key(later)),
+      fail("not_supported",
+           fmt::format("{} is not supported yet: use host, port, user and password", section.key(later)),
            section.key(later));
     }
   }
   if (c.encrypt == Encrypt::strict) {
-    fail("not_supported", section.key("encrypt") + " = \"strict\" is not supported yet: use on", section.key("encrypt"));
+    fail("not_supported", section.key("encrypt") + " = \"strict\" is not supported yet: use on",
+         section.key("encrypt"));
   }
   if (c.host.empty()) fail("missing_field", section.key("host") + " is missing", section.key("host"));
   if (c.user.empty()) {
-    fail("missing_field", section.key("user") + " is missing (Kerberos and NTLM are not supported yet)", section.key("user"));
+    fail("missing_field", section.key("user") + " is missing (Kerberos and NTLM are not supported yet)",
+         section.key("user"));
   }
 }
 
@@ -201,7 +208,8 @@ ConnectionConfig read_connection(const std::string& name, const toml::table& tab
 }
 
 // Every entry of a table of tables.
-void each_table(Section& root, std::string_view name, const std::function<void(const std::string&, const toml::table&)>& visit) {
+void each_table(Section& root, std::string_view name,
+                const std::function<void(const std::string&, const toml::table&)>& visit) {
   const toml::node* node = root.find(name);
   if (node == nullptr) return;
   const toml::table* table = node->as_table();
@@ -278,7 +286,9 @@ void parse_listen(std::string_view text, std::string& host, std::uint16_t& port)
   port = static_cast<std::uint16_t>(number);
 }
 
-bool is_loopback(std::string_view host) noexcept { return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0; }
+bool is_loopback(std::string_view host) noexcept {
+  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+}
 
 Config parse_config(std::string_view text, const std::string& path) {
   toml::table table;
@@ -286,7 +296,8 @@ Config parse_config(std::string_view text, const std::string& path) {
     table = toml::parse(text, path);
   } catch (const toml::parse_error& error) {
     fail("bad_config",
-         fmt::format("{}:{}:{}: {}", path, error.source().begin.line, error.source().begin.column, error.description()), "");
+         fmt::format("{}:{}:{}: {}", path, error.source().begin.line, error.source().begin.column, error.description()),
+         "");
   }
   Config config;
   Section root(table, "");

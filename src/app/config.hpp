@@ -15,7 +15,8 @@
 
 namespace rowferry::app {
 
-// password = { env = "NAME" } or { file = "/run/secrets/x" }. One line end at the end of a file is not part of the secret.
+// password = { env = "NAME" } or { file = "/run/secrets/x" }. One line end at the end of a file is not part of the
+// secret.
 struct SecretSource {
   enum class Kind : std::uint8_t { none, env, file };
   Kind kind = Kind::none;

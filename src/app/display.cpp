@@ -33,15 +33,16 @@ std::string summary(const transfer::Progress& p) {
 std::string worker_line(std::string_view role, int worker, const transfer::SliceProgress& slice, std::size_t slices,
                         std::uint64_t rows, double seconds) {
   const double rate = seconds > 0 ? static_cast<double>(rows) / seconds : 0;
-  return fmt::format("  {} {}: slice {}/{}  {} rows  {} rows/s", role, worker + 1, slice.index + 1, slices, grouped(rows),
-                     grouped(static_cast<std::uint64_t>(rate)));
+  return fmt::format("  {} {}: slice {}/{}  {} rows  {} rows/s", role, worker + 1, slice.index + 1, slices,
+                     grouped(rows), grouped(static_cast<std::uint64_t>(rate)));
 }
 
 }  // namespace
 
 std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
-  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > 0; at -= 3)
+    text.insert(static_cast<std::size_t>(at), ",");
   return text;
 }
 
@@ -53,10 +54,12 @@ std::vector<std::string> display_lines(const transfer::Progress& p) {
   std::map<int, std::string> loading;
   for (const transfer::SliceProgress& s : p.slices) {
     if (s.state == State::reading && s.export_worker >= 0) {
-      exporting[s.export_worker] = worker_line("export", s.export_worker, s, p.slices.size(), s.rows_read, s.read_seconds);
+      exporting[s.export_worker] =
+          worker_line("export", s.export_worker, s, p.slices.size(), s.rows_read, s.read_seconds);
     }
     if ((s.state == State::reading || s.state == State::loading) && s.load_worker >= 0) {
-      loading[s.load_worker] = worker_line("load  ", s.load_worker, s, p.slices.size(), s.rows_written, s.write_seconds);
+      loading[s.load_worker] =
+          worker_line("load  ", s.load_worker, s, p.slices.size(), s.rows_written, s.write_seconds);
     }
   }
   for (auto& [worker, line] : exporting) lines.push_back(std::move(line));

@@ -11,7 +11,8 @@ namespace rowferry::app {
 
 class Display final : public transfer::Observer {
  public:
-  // `live`: redraw in place (a terminal), at most ten times a second; else one line a state and one every `plain_every`.
+  // `live`: redraw in place (a terminal), at most ten times a second; else one line a state and one every
+  // `plain_every`.
   Display(std::FILE* out, bool live);
   ~Display() override;
   void on_state(const transfer::Progress& progress) override;

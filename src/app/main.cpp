@@ -14,7 +14,7 @@ using namespace rowferry;  // NOLINT(google-build-using-namespace): the program'
 
 struct Arguments {
   std::string config = "rowferry.toml";
-  std::string log = "auto";
+  std::string log = "text";
   std::string log_level = "info";
   app::ServeOptions serve;
   std::string spec;
@@ -32,9 +32,10 @@ CLI::App* with_config(CLI::App* command, Arguments& a) {
 }
 
 void declare(CLI::App& cli, Arguments& a) {
-  cli.add_option("--log", a.log, "log format: auto (text), text, json")->check(CLI::IsMember({"auto", "text", "json"}));
-  cli.add_option("--log-level", a.log_level, "debug, info, warn, error")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  cli.add_option("--log", a.log, "log format")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  cli.add_option("--log-level", a.log_level, "least level that is logged")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
   cli.set_version_flag("--version", std::string(app::version));
   cli.require_subcommand(1);
   cli.fallthrough();
@@ -59,7 +60,8 @@ void declare(CLI::App& cli, Arguments& a) {
   CLI::App* health = with_config(cli.add_subcommand("health", "ask a running service whether it is well"), a);
   health->add_option("--address", a.address, "HOST:PORT instead of server.listen");
 
-  app::declare_sandbox(*cli.add_subcommand("sandbox", "a small TDS server for first runs, tests and measurements"), a.sandbox);
+  app::declare_sandbox(*cli.add_subcommand("sandbox", "a small TDS server for first runs, tests and measurements"),
+                       a.sandbox);
 }
 
 int run(const CLI::App& cli, const Arguments& a) {
@@ -89,7 +91,7 @@ int main(int argc, char** argv) {
     return code == 0 ? app::exit_ok : app::exit_bad_input;
   }
   try {
-    app::set_up_log(arguments.log, arguments.log_level);
+    log::setup(*log::parse_format(arguments.log), *log::parse_level(arguments.log_level));
     return run(cli, arguments);
   } catch (const std::exception& error) {
     fmt::print(stderr, "rowferry: {}\n", error.what());
