@@ -117,7 +117,6 @@ BatchPtr BatchPool::take() {
   if (free_.empty()) return {new Batch(schema_), BatchReturn{weak_from_this()}};
   Batch* batch = free_.back();
   free_.pop_back();
-  batch->retype(schema_);  // a converter may have given its layout another name
   return {batch, BatchReturn{weak_from_this()}};
 }
 
