@@ -17,6 +17,7 @@ constexpr std::uint16_t minutes_per_day = 1440;
 constexpr int offset_minutes_max = 840;
 constexpr std::int64_t seconds_per_day = 86'400;
 constexpr std::uint16_t null_u16 = 0xFFFF;
+constexpr std::uint64_t plp_bytes_max = 0x7FFFFFFF;
 constexpr std::uint32_t variant_bytes_max = 8009;
 
 constexpr ValueEnd more(const Byte* at) { return {at, ValueFault::need_more, false}; }
@@ -168,12 +169,15 @@ ValueEnd check_plp(const ValueRule&, const Byte* at, const Byte* end, ValueWalk&
     walk = {.total = load_le<std::uint64_t>(at), .seen = 0, .open = true, .one_chunk = false, .plain = false};
     at += 8;
     if (walk.total == plp_null) return end_plp(at, walk, true);
+    if (walk.total != plp_unknown && walk.total > plp_bytes_max) return bad(at, ValueFault::chunk_length);
   }
   while (true) {
     if (left(at, end) < 4) return more(at);
     const std::size_t n = load_le<std::uint32_t>(at);
     if (n == 0) break;
-    if (walk.total != plp_unknown && n > walk.total - walk.seen) return bad(at, ValueFault::chunk_length);
+    if (n > (walk.total == plp_unknown ? plp_bytes_max : walk.total) - walk.seen) {
+      return bad(at, ValueFault::chunk_length);
+    }
     if (left(at, end) < n + 4) return more(at);
     walk.one_chunk = walk.seen == 0 && n == walk.total;
     walk.seen += n;
