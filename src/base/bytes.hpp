@@ -128,7 +128,7 @@ class ByteBuffer {
   void grow(std::size_t wanted) {
     std::size_t capacity = capacity_ < 64 ? 64 : capacity_;
     while (capacity < wanted) capacity += capacity / 2 + 64;
-    void* bigger = std::realloc(data_, capacity);  // NOLINT(cppcoreguidelines-no-malloc)
+    void* bigger = std::realloc(data_, capacity);  // NOLINT(cppcoreguidelines-no-malloc): as above
     if (bigger == nullptr) throw std::bad_alloc();
     data_ = static_cast<std::uint8_t*>(bigger);
     capacity_ = capacity;

@@ -1,13 +1,13 @@
 #include "sandbox/faults.hpp"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace rowferry::sandbox {
 
@@ -44,18 +44,15 @@ bool contains(std::string_view text, std::string_view part) {
 }
 
 template <class T>
-T number(std::string_view key, simdjson::dom::element value, std::uint64_t max) {
-  std::uint64_t n = 0;
-  if (value.get(n) != simdjson::SUCCESS || n > max) {
-    throw invalid(fmt::format("\"{}\" must be a whole number from 0 to {}", key, max));
-  }
-  return static_cast<T>(n);
+T number(std::string_view key, const Json& value, std::uint64_t max) {
+  const auto n = value.uint64();
+  if (!n || *n > max) throw invalid(fmt::format("\"{}\" must be a whole number from 0 to {}", key, max));
+  return static_cast<T>(*n);
 }
 
-std::string string(std::string_view key, simdjson::dom::element value) {
-  std::string_view text;
-  if (value.get(text) != simdjson::SUCCESS) throw invalid(fmt::format("\"{}\" must be a string", key));
-  return std::string(text);
+std::string string(std::string_view key, const Json& value) {
+  if (value.string() == nullptr) throw invalid(fmt::format("\"{}\" must be a string", key));
+  return *value.string();
 }
 
 FaultKind kind_named(std::string_view name) {
@@ -65,7 +62,7 @@ FaultKind kind_named(std::string_view name) {
   throw invalid(fmt::format("no kind \"{}\"", name));
 }
 
-void set_member(Fault& fault, std::string_view key, simdjson::dom::element value) {
+void set_member(Fault& fault, std::string_view key, const Json& value) {
   constexpr std::uint64_t any = INT64_MAX;
   if (key == "kind") {
     fault.kind = kind_named(string(key, value));
@@ -96,16 +93,11 @@ void set_member(Fault& fault, std::string_view key, simdjson::dom::element value
   }
 }
 
-Fault parse_fault(simdjson::dom::element element) {
-  simdjson::dom::object object;
-  if (element.get(object) != simdjson::SUCCESS) throw invalid("each fault must be an object");
+Fault parse_fault(const Json& element) {
+  if (element.object() == nullptr) throw invalid("each fault must be an object");
   Fault fault;
-  bool kind_seen = false;
-  for (const auto [key, value] : object) {
-    kind_seen = kind_seen || key == "kind";
-    set_member(fault, key, value);
-  }
-  if (!kind_seen) throw invalid("a fault without \"kind\"");
+  for (const auto& [key, value] : *element.object()) set_member(fault, key, value);
+  if (element.find("kind") == nullptr) throw invalid("a fault without \"kind\"");
   return fault;
 }
 
@@ -117,15 +109,16 @@ bool is_word_letter(char c) {
 }  // namespace
 
 FaultPlan FaultPlan::from_json(std::string_view json) {
-  simdjson::dom::parser parser;
-  simdjson::dom::element root;
-  if (const auto error = parser.parse(json.data(), json.size()).get(root); error != simdjson::SUCCESS) {
-    throw invalid(simdjson::error_message(error));
+  Json root;
+  try {
+    root = Json::parse(json);
+  } catch (const Error& error) {
+    throw invalid(error.detail());
   }
-  simdjson::dom::array list;
-  if (root["faults"].get(list) != simdjson::SUCCESS) throw invalid("\"faults\" must be a list");
+  const Json* list = root.find("faults");
+  if (list == nullptr || list->array() == nullptr) throw invalid("\"faults\" must be a list");
   FaultPlan plan;
-  for (const simdjson::dom::element element : list) plan.add(parse_fault(element));
+  for (const Json& element : *list->array()) plan.add(parse_fault(element));
   return plan;
 }
 
