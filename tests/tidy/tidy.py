@@ -50,7 +50,7 @@ LIBRARIES = {
 CODE = {"src", "api", "bench", "tests"}
 PRODUCT = {"src", "api"}
 BANNED = [
-    ("using namespace std", re.compile(r"using\s+namespace\s+std\b"), CODE),
+    ("using namespace std", re.compile(r"using\s+namespace\s+std\s*;"), CODE),
     ("a thread of our own (offload to the loop's pool)", re.compile(r"std::(jthread|thread|async)\b(?!::hardware)"), PRODUCT),
     ("a blocking sleep", re.compile(r"(?<![\w:.>])(::)?(sleep|usleep|nanosleep)\s*\(|std::this_thread"), PRODUCT),
     ("a capturing lambda coroutine", re.compile(r"\[[^\[\]]+\]\s*(\([^()]*(\([^()]*\)[^()]*)*\))?\s*(mutable\s*)?(noexcept\s*)?->\s*(\w+::)*Task\b"), CODE),
