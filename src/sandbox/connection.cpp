@@ -308,13 +308,22 @@ async::Task<bool> Connection::execute() {
     }
     if (is_attention(channel_.reader())) {
       channel_.next_message();
-      session_->cancel(reply_);
-      reply_.attention();
+      acknowledge_cancel();
       co_return false;
     }
     if (peer_ended_)
       throw Error(Category::connection, "connection_lost", "the client has gone in the middle of a request");
   }
+}
+
+// The answer that was on its way ends as a message of its own, then the acknowledgement follows: clients (tedious) wait
+// for it in the next message, all others take both forms (MS-TDS 3.3.5.7).
+void Connection::acknowledge_cancel() {
+  session_->cancel(reply_);
+  reply_.done({.kind = engine::Done::Kind::statement, .error = true, .count = {}, .current_command = 0});
+  reply_.finish();
+  reply_.begin();
+  reply_.attention();
 }
 
 // True while bytes from the client may still turn out to be an attention; anything else waits its turn unread.

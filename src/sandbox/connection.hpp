@@ -70,6 +70,7 @@ class Connection {
   async::Task<bool> before_statement(std::string_view statement);
   void after_statement(std::string_view statement);
   async::Task<bool> execute();
+  void acknowledge_cancel();
   bool may_read_attention();
   void poll_input();
   async::Task<void> watch_input();
