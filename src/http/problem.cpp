@@ -10,19 +10,14 @@ void text_field(JsonWriter& json, std::string_view name, std::string_view value)
   if (!value.empty()) json.field(name, value);
 }
 
+// Beside the other members, as the `error` of a transfer has them.
 void write_context(JsonWriter& json, const ErrorContext& context) {
-  json.begin_object();
   text_field(json, "connection", context.connection);
   text_field(json, "table", context.table);
   text_field(json, "slice", context.slice);
   text_field(json, "column", context.column);
   if (context.row) json.field("row", *context.row);
   text_field(json, "value", context.value);
-  json.end_object();
-}
-
-bool is_empty(const ErrorContext& c) {
-  return c.connection.empty() && c.table.empty() && c.slice.empty() && c.column.empty() && !c.row && c.value.empty();
 }
 
 void write_fault(JsonWriter& json, const ServerFault& fault) {
@@ -50,7 +45,7 @@ std::string problem_json(const ProblemText& problem) {
   text_field(json, "detail", problem.detail);
   text_field(json, "field", problem.field);
   text_field(json, "hint", problem.hint);
-  if (!is_empty(problem.context)) write_context(json.key("context"), problem.context);
+  write_context(json, problem.context);
   if (problem.fault) write_fault(json.key("server"), *problem.fault);
   json.end_object();
   return json.take();

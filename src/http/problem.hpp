@@ -1,4 +1,5 @@
-// Problem documents: RFC 9457, with our members code, field, hint, context and server beside the standard ones.
+// Problem documents: RFC 9457, with our members beside the standard ones: code, field, hint,
+// where it happened (connection, table, slice, column, row, value) and what a database said (server).
 #pragma once
 
 #include <string>

@@ -437,6 +437,6 @@ Test(problem, documents_carry_what_is_known) {
                                                   .fault = ServerFault{.number = "547", .message = "m"}});
   cr_expect_eq(problem,
                R"({"type":"about:blank","title":"Unprocessable Content","status":422,"code":"bad_value","detail":"d",)"
-               R"("field":"f","hint":"h","context":{"table":"t","row":7},"server":{"number":"547","message":"m"}})",
+               R"("field":"f","hint":"h","table":"t","row":7,"server":{"number":"547","message":"m"}})",
                "%s", problem.c_str());
 }

@@ -260,6 +260,8 @@ Test(message, response_heads_carry_what_a_client_needs) {
                "Connection: keep-alive\r\n\r\n");
   cr_expect_eq(response_head({.status = 304}, 3, "D", false),
                "HTTP/1.1 304 Not Modified\r\nDate: D\r\nConnection: close\r\n\r\n");
+  cr_expect_neq(response_head({.headers = {{"X", "a\r\nSet-Cookie: b"}}}, 0, "D", true).find("X: aSet-Cookie: b\r\n"),
+                std::string::npos, "no line can be added through a value");
   cr_expect_eq(http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <iterator>
 
 namespace rowferry::http {
 
@@ -104,7 +105,14 @@ std::string response_head(const Response& response, std::uint64_t content_length
   // RFC 9110 section 8.6: none in 204; in 304 only what a GET would have had.
   if (response.status != 204 && response.status != 304) head += fmt::format("Content-Length: {}\r\n", content_length);
   if (!response.content_type.empty()) head += fmt::format("Content-Type: {}\r\n", response.content_type);
-  for (const Header& header : response.headers) head += fmt::format("{}: {}\r\n", header.name, header.value);
+  for (const Header& header : response.headers) {
+    head += header.name;
+    head += ": ";
+    // A value that came from elsewhere must not end the line.
+    std::copy_if(header.value.begin(), header.value.end(), std::back_inserter(head),
+                 [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+    head += "\r\n";
+  }
   head += keep_alive ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n";
   return head;
 }
