@@ -13,7 +13,6 @@ void write_notices(JsonWriter& json, std::string_view name, const std::vector<sy
 void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts);
 void write_server(JsonWriter& json, std::string_view name, const std::optional<system::Server>& server);
 void write_problem(JsonWriter& json, std::string_view name, const std::optional<Problem>& problem);
-Problem read_problem(const Json& json);
 double rounded(double seconds);  // to the microsecond
 
 // The contract's documents.
@@ -22,16 +21,12 @@ std::string artifact_json(const Progress& progress, std::string_view spec_json, 
 
 // Which phase held the transfer up, and the knob that would move it.
 struct Bottleneck {
-  std::string phase;   // "postgres_to_mssql.target_load"; empty: nothing has run
+  std::string phase;  // "postgres_to_mssql.target_load"; empty: nothing has run
   std::string advice;
 };
 Bottleneck find_bottleneck(const Progress& progress);
 
 // Seconds until all slices are loaded, by the rate so far; nothing while it cannot be told.
 std::optional<double> eta_seconds(const Progress& progress);
-
-// What a record keeps of the progress, and back.
-void write_progress(JsonWriter& json, const Progress& progress);
-Progress read_progress(const Json& json);
 
 }  // namespace rowferry::transfer

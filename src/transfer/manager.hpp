@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "async/task.hpp"
+#include "base/limits.hpp"
 #include "net/loop.hpp"
 #include "system/system.hpp"
 #include "transfer/progress.hpp"
@@ -51,6 +52,7 @@ struct Settings {
   int queue_max = 100;    // waiting behind them; beyond: Error(conflict, "queue_full")
   std::chrono::seconds retain{std::chrono::hours{24 * 30}};  // terminal records older than this are removed
   bool resume_on_start = false;
+  std::chrono::milliseconds retry_backoff_first = limits::retry_backoff_first;
   std::map<std::string, PipelineSettings> pipelines;
 };
 

@@ -54,41 +54,6 @@ void check_existence(const Plan& plan) {
   }
 }
 
-system::TargetRequest target_request(const Spec& spec, const Route& route) {
-  system::TargetRequest request;
-  request.table = route.target_table;
-  request.path = spec.target.arrow;
-  request.mode = spec.target.mode;
-  request.create = spec.target.create;
-  request.replace_dependants = spec.target.replace_dependants == "drop";
-  request.key = spec.target.key;
-  if (spec.target.partition) {
-    request.partition_by = spec.target.partition->by;
-    request.partition_column = spec.target.partition->column;
-  } else {
-    request.partition_by = spec.target.partition_by;
-  }
-  request.backend = spec.target.backend;
-  request.settings_json = spec.target.settings_json;
-  request.workers = spec.workers.load.value_or(1);
-  request.verify = spec.verify.value_or(system::Verify::count);
-  const LoadSpec& load = spec.load;
-  request.load = {.commit = load.commit.value_or(system::Commit::transfer),
-                  .batch_rows = load.batch_rows,
-                  .table_lock = load.table_lock.value_or("auto"),
-                  .check_constraints = load.check_constraints,
-                  .fire_triggers = load.fire_triggers,
-                  .keep_identity = load.keep_identity,
-                  .keep_nulls = load.keep_nulls,
-                  .freeze = load.freeze,
-                  .unlogged = load.unlogged,
-                  .tablespace = load.tablespace,
-                  .exchange = load.exchange.value_or(false),
-                  .analyze = load.analyze,
-                  .lock_timeout_ms = load.lock_timeout_ms};
-  return request;
-}
-
 // What a profile asked of the load and this target cannot do: shared staging and plain loading, with a notice.
 bool fall_back(Plan& plan, const Error& why) {
   Spec& spec = plan.spec;
@@ -153,6 +118,41 @@ system::SourceRequest source_request(const Spec& spec, const Route& route) {
     }
     if (column.scan_numeric) request.scan_numeric.push_back(column.source);
   }
+  return request;
+}
+
+system::TargetRequest target_request(const Spec& spec, const Route& route) {
+  system::TargetRequest request;
+  request.table = route.target_table;
+  request.path = spec.target.arrow;
+  request.mode = spec.target.mode;
+  request.create = spec.target.create;
+  request.replace_dependants = spec.target.replace_dependants == "drop";
+  request.key = spec.target.key;
+  if (spec.target.partition) {
+    request.partition_by = spec.target.partition->by;
+    request.partition_column = spec.target.partition->column;
+  } else {
+    request.partition_by = spec.target.partition_by;
+  }
+  request.backend = spec.target.backend;
+  request.settings_json = spec.target.settings_json;
+  request.workers = spec.workers.load.value_or(1);
+  request.verify = spec.verify.value_or(system::Verify::count);
+  const LoadSpec& load = spec.load;
+  request.load = {.commit = load.commit.value_or(system::Commit::transfer),
+                  .batch_rows = load.batch_rows,
+                  .table_lock = load.table_lock.value_or("auto"),
+                  .check_constraints = load.check_constraints,
+                  .fire_triggers = load.fire_triggers,
+                  .keep_identity = load.keep_identity,
+                  .keep_nulls = load.keep_nulls,
+                  .freeze = load.freeze,
+                  .unlogged = load.unlogged,
+                  .tablespace = load.tablespace,
+                  .exchange = load.exchange.value_or(false),
+                  .analyze = load.analyze,
+                  .lock_timeout_ms = load.lock_timeout_ms};
   return request;
 }
 

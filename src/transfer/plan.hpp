@@ -46,6 +46,7 @@ struct Plan {
 async::Task<Plan> make_plan(Spec spec, Route route, std::vector<system::Notice> notices);
 
 system::SourceRequest source_request(const Spec& spec, const Route& route);
+system::TargetRequest target_request(const Spec& spec, const Route& route);
 system::ReadRequest read_request(const Plan& plan);
 system::LoadRequest load_request(const Plan& plan, const std::string& transfer_id, int attempt);
 

@@ -71,7 +71,9 @@ std::string text_columns(const std::vector<ColumnPlan>& columns) {
   for (const ColumnPlan& column : columns) {
     out += fmt::format("  {:<{}}  {:<{}}  ->  {} {}{}{}{}\n", column.source, names, column.source_native, types,
                        column.target, column.target_native, column.target_nullable ? "" : " NOT NULL",
-                       column.read_as_text ? "  (read as text)" : column.read_as_json ? "  (read as json)" : "",
+                       column.read_as_text   ? "  (read as text)"
+                       : column.read_as_json ? "  (read as json)"
+                                             : "",
                        column.policy.action == rows::OnLoss::error
                            ? ""
                            : fmt::format("  (on_loss {})", to_string(column.policy.action)));

@@ -142,6 +142,7 @@ struct Progress {
   std::string route;     // postgres_to_mssql
   std::string pipeline;  // its name, when one started it
   WallClock::time_point created{};
+  Clock::time_point accepted{};  // of this run: submitted or resumed
   std::optional<WallClock::time_point> started;
   std::optional<WallClock::time_point> ended;
 

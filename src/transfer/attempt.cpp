@@ -1,0 +1,299 @@
+#include "transfer/attempt.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/limits.hpp"
+#include "base/log.hpp"
+#include "transfer/pipeline_parts.hpp"
+
+namespace rowferry::transfer {
+
+using async::Task;
+
+namespace {
+
+bool has_category(const std::exception_ptr& error, Category category) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.category() == category;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool is_transient(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return e.transient();
+  } catch (...) {
+    return false;
+  }
+}
+
+Task<std::vector<system::Notice>> end_loading(net::Loop* loop, system::Loading* loading, bool keep) {
+  co_return co_await net::with_deadline(*loop, limits::cleanup_timeout, "releasing the target", loading->end(keep));
+}
+
+}  // namespace
+
+Attempt::Attempt(RunHost& host, Plan& plan, const Start& start)
+    : host_(host), progress_(host.progress()), plan_(plan), start_(start) {}
+
+Attempt::~Attempt() = default;
+
+void Attempt::enter(State state) {
+  progress_.state = state;
+  host_.state_changed();
+}
+
+Task<void> Attempt::run() {
+  std::exception_ptr error;
+  try {
+    co_await steps();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  snapshot_lost_ = reading_ && !reading_->alive();
+  co_await async::shield(release(error));
+  if (error) std::rethrow_exception(error);
+}
+
+Task<void> Attempt::steps() {
+  enter(State::running);
+  co_await host_.save();
+  if (start_.kind == Start::Kind::after_steps) {
+    co_await begin_target();
+    enter(State::finalizing);
+    account_finalized();
+  } else {
+    if (start_.kind == Start::Kind::verify) {
+      co_await begin_target();
+      take_kept_slices();
+      all_loaded_ = true;
+    } else {
+      co_await begin_source();
+      co_await begin_target();
+      co_await load();
+    }
+    co_await verify();
+    co_await end_source();
+    co_await finalize();
+  }
+  // The rows are committed: what is left is not given up for a cancellation.
+  co_await async::shield(after_steps());
+}
+
+Task<void> Attempt::begin_source() {
+  try {
+    reading_ = co_await plan_.source->begin(read_request(plan_));
+  } catch (Error& error) {
+    error.with_connection(plan_.spec.source.connection).with_table(plan_.route.source_table.text());
+    throw;
+  }
+  progress_.consistency = reading_->consistency();
+  progress_.slices_by = system::to_string(reading_->slices().by);
+  add_warnings(progress_, reading_->notices());
+  add_warnings(progress_, reading_->slices().notices);
+  co_await replan_columns(plan_, reading_->columns());
+  note_columns(progress_, plan_);
+}
+
+Task<void> Attempt::begin_target() {
+  system::LoadRequest request = load_request(plan_, progress_.id, progress_.attempt);
+  request.only_after_steps = start_.kind == Start::Kind::after_steps;
+  request.staging_attempt = start_.staging_attempt;
+  request.resume_staging = start_.kind != Start::Kind::fresh && start_.staging_attempt > 0;
+  try {
+    loading_ = co_await plan_.target->begin(request);
+  } catch (Error& error) {
+    error.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
+    throw;
+  }
+  progress_.staging = loading_->staging_name();
+}
+
+// What the ledger has of the slices of before.
+void Attempt::take_kept_slices() {
+  progress_.slices = start_.slices;
+  for (SliceProgress& slice : progress_.slices) {
+    slice.state = SliceProgress::State::pending;
+    slice.rows_read = slice.rows_written = slice.acknowledged = 0;
+    for (const system::LedgerEntry& entry : start_.entries) {
+      if (slice_of_step(entry.step) == slice.index) account_kept(slice, entry);
+    }
+  }
+}
+
+void Attempt::account_kept(SliceProgress& slice, const system::LedgerEntry& entry) {
+  slice.state = SliceProgress::State::kept;
+  slice.rows_read = slice.rows_written = slice.acknowledged = entry.row_count;
+  progress_.rows.read += entry.row_count;
+  progress_.rows.acknowledged += entry.row_count;
+  progress_.rows_written += entry.row_count;
+  loaded_.add(parse_hash(entry));
+}
+
+// An earlier run has finalized: its numbers are the ledger's.
+void Attempt::account_finalized() {
+  progress_.slices = start_.slices;
+  progress_.slices_final = true;
+  for (SliceProgress& slice : progress_.slices) slice.state = SliceProgress::State::kept;
+  const std::uint64_t rows = start_.finalize.row_count;
+  progress_.rows = {.read = rows, .acknowledged = rows, .staged = std::nullopt, .target = rows, .target_total = {}};
+  progress_.rows_written = rows;
+  progress_.checks.push_back({"rows_written", Check::Result::passed, std::to_string(rows), std::to_string(rows),
+                              "by the ledger of an earlier run"});
+  all_loaded_ = finalized_ = true;
+}
+
+std::vector<system::Slice> Attempt::slices_to_load() {
+  if (start_.kind != Start::Kind::keep) {
+    for (const system::Slice& slice : reading_->slices().slices) progress_.slices.push_back(progress_of(slice));
+    return reading_->slices().slices;
+  }
+  // The same cuts as before: a slice that was committed must not come again in another one.
+  take_kept_slices();
+  std::vector<system::Slice> slices;
+  for (const SliceProgress& slice : progress_.slices) {
+    slices.push_back({slice.index, slice.predicate, slice.spec, slice.row_estimate});
+  }
+  return slices;
+}
+
+Task<void> Attempt::load() {
+  PipelineInput input;
+  input.host = &host_;
+  input.reading = reading_.get();
+  input.loading = loading_.get();
+  input.columns = &plan_.match.columns;
+  input.slices = slices_to_load();
+  input.export_workers = plan_.spec.workers.export_.value_or(1);
+  input.load_workers = plan_.load_workers;
+  input.hash = plan_.spec.verify == system::Verify::content;
+  input.may_retry_slices = plan_.target_plan.finalizer != system::Finalizer::direct;
+  input.channel_bytes = plan_.spec.channel_bytes;
+  if (plan_.spec.read.drain.value_or(false)) {
+    input.drain_budget = plan_.spec.read.memory_budget.value_or(limits::memory_budget_default);
+  }
+  co_await host_.save();
+  pipeline_ = std::make_unique<Pipeline>(std::move(input));
+  pipeline_->add_kept(loaded_);
+  co_await pipeline_->open();
+  co_await pipeline_->run();
+  loaded_ = pipeline_->hash();
+  all_loaded_ = true;
+  // The one transaction of `direct` is the loader's: it stays open until finalize.
+  if (plan_.target_plan.finalizer != system::Finalizer::direct) co_await pipeline_->close_loaders();
+}
+
+Task<void> Attempt::verify() {
+  enter(State::verifying);
+  co_await host_.save();
+  co_await verify_staging(
+      {.host = &host_, .plan = &plan_, .reading = reading_.get(), .loading = loading_.get(), .loaded = loaded_});
+}
+
+// Nothing of the source is needed any more: its locks do not outlive the finalize.
+Task<void> Attempt::end_source() {
+  if (pipeline_) co_await pipeline_->close_readers();
+  if (!reading_) co_return;
+  co_await close_quietly(host_.loop(), reading_->end(), "releasing the source");
+  reading_.reset();
+}
+
+Task<void> Attempt::finalize() {
+  enter(State::finalizing);
+  co_await host_.save();
+  StageClock& stage = progress_.stage(Phase::target_finalize);
+  stage.workers = 1;
+  stage.touch(Clock::now());
+  system::FinalizeResult result;
+  std::exception_ptr error;
+  try {
+    const Lap lap(stage.working);
+    result = co_await loading_->finalize(loaded_.rows, loaded_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  stage.touch(Clock::now());
+  if (error) std::rethrow_exception(error);
+  finalized_ = true;
+  add_warnings(progress_, result.notices);
+  check_finalized(progress_, plan_, result, loaded_.rows);
+}
+
+Task<void> Attempt::after_steps() {
+  if (pipeline_) co_await pipeline_->close_loaders();
+  StageClock& stage = progress_.stage(Phase::target_finalize);
+  stage.workers = 1;
+  stage.touch(Clock::now());
+  std::exception_ptr error;
+  for (int tries = 1; tries <= limits::after_steps_tries_max; ++tries) {
+    if (error) {
+      const auto wait = backoff(host_.backoff_first(), tries - 1);
+      note_retry(progress_, "after_steps", error, std::chrono::duration<double>(wait).count());
+      co_await net::sleep_for(host_.loop(), wait);
+    }
+    error = nullptr;
+    try {
+      const Lap lap(stage.working);
+      add_warnings(progress_, co_await net::with_deadline(host_.loop(), limits::after_steps_timeout,
+                                                          "the steps after finalize", loading_->after_steps()));
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!error || !is_repeatable(error)) break;
+  }
+  stage.touch(Clock::now());
+  if (!error) co_return;
+  throw Error(Category::server, "after_steps_failed",
+              "the rows are committed, but a step after it failed: " + describe(error))
+      .with_hint("resume repeats the remaining steps");
+}
+
+bool Attempt::keeps_staging(const std::exception_ptr& error) const {
+  if (!error || finalized_ || is_cancelled(error)) return false;
+  if (has_category(error, Category::commit_unknown)) return true;
+  if (!is_repeatable(error)) return false;
+  const bool any_done = std::ranges::any_of(progress_.slices, [](const SliceProgress& slice) {
+    return slice.state == SliceProgress::State::done || slice.state == SliceProgress::State::kept;
+  });
+  const bool mixes_snapshots = progress_.consistency && *progress_.consistency != system::Consistency::one_snapshot;
+  return all_loaded_ || (any_done && mixes_snapshots);
+}
+
+// Shielded: runs whatever was cancelled. Nothing here throws.
+Task<void> Attempt::release(std::exception_ptr error) {
+  if (pipeline_) {
+    co_await pipeline_->close_readers();
+    co_await pipeline_->close_loaders();
+  }
+  if (loading_) {
+    std::exception_ptr failure;
+    try {
+      add_warnings(progress_, co_await end_loading(&host_.loop(), loading_.get(), keeps_staging(error)));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure) {
+      add_warnings(progress_, {{"target_not_released", describe(failure), ""}});
+      log::warning("releasing the target failed", {{"transfer", progress_.id}, {"error", describe(failure)}});
+    }
+  }
+  if (reading_) co_await close_quietly(host_.loop(), reading_->end(), "releasing the source");
+}
+
+bool Attempt::may_start_again(const std::exception_ptr& error) const {
+  if (is_cancelled(error) || finalized_ || has_category(error, Category::commit_unknown)) return false;
+  if (start_.kind == Start::Kind::verify || start_.kind == Start::Kind::after_steps) return false;
+  if (has_category(error, Category::data) || has_category(error, Category::input)) return false;
+  if (snapshot_lost_) return true;
+  if (plan_.target_plan.finalizer == system::Finalizer::direct && !all_loaded_) return is_repeatable(error);
+  return !all_loaded_ && is_transient(error) && !pipeline_;
+}
+
+}  // namespace rowferry::transfer

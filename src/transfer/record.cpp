@@ -1,0 +1,168 @@
+#include "transfer/record.hpp"
+
+#include <fmt/format.h>
+
+#include "base/limits.hpp"
+#include "base/time.hpp"
+
+namespace rowferry::transfer {
+
+namespace {
+
+[[noreturn]] void damaged(std::string_view what) {
+  throw Error(Category::internal, "record_damaged", fmt::format("a transfer's record is damaged: {}", what));
+}
+
+const Json& need(const Json& json, std::string_view name) {
+  const Json* found = json.find(name);
+  if (found == nullptr) damaged(name);
+  return *found;
+}
+
+std::string text_of(const Json& json, std::string_view name) {
+  const std::string* text = need(json, name).string();
+  if (text == nullptr) damaged(name);
+  return *text;
+}
+
+std::optional<WallClock::time_point> time_of(const Json& json, std::string_view name) {
+  const Json& value = need(json, name);
+  if (value.string() == nullptr) return std::nullopt;
+  return time::parse_utc(*value.string());
+}
+
+int int_of(const Json& json, std::string_view name) {
+  const std::optional<std::int64_t> value = need(json, name).int64();
+  if (!value) damaged(name);
+  return static_cast<int>(*value);
+}
+
+std::optional<system::Consistency> consistency_of(const Json& value) {
+  using system::Consistency;
+  if (value.string() == nullptr) return std::nullopt;
+  for (const Consistency c : {Consistency::one_snapshot, Consistency::per_slice, Consistency::none}) {
+    if (system::to_string(c) == *value.string()) return c;
+  }
+  damaged("consistency");
+}
+
+void write_time(JsonWriter& json, std::string_view name, const std::optional<WallClock::time_point>& at) {
+  json.key(name);
+  if (at) {
+    json.value(time::utc_text(*at, 6));
+  } else {
+    json.null();
+  }
+}
+
+std::string write_record(const Record& record, std::string_view status_json) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("schema_version", 1).field("id", record.id).field("state", to_string(record.state));
+  json.field("pipeline", record.pipeline).field("attempt", record.attempt);
+  write_time(json, "created_at", record.created);
+  write_time(json, "ended_at", record.ended);
+  json.field("spec", record.spec);
+  json.key("consistency");
+  record.consistency ? json.value(system::to_string(*record.consistency)) : json.null();
+  json.field("staging", record.staging).field("slices_final", record.slices_final);
+  json.key("slices").begin_array();
+  for (const SliceProgress& slice : record.slices) {
+    json.begin_object();
+    json.field("index", slice.index).field("predicate", slice.predicate).field("spec", slice.spec);
+    json.field("row_estimate", slice.row_estimate);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("status").raw(status_json);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace
+
+std::string record_text(const Progress& progress, std::string_view spec, std::string_view status_json) {
+  Record record;
+  record.id = progress.id;
+  record.state = progress.state;
+  record.spec = spec;
+  record.pipeline = progress.pipeline;
+  record.created = progress.created;
+  record.ended = progress.ended;
+  record.attempt = progress.attempt;
+  record.consistency = progress.consistency;
+  record.staging = progress.staging;
+  record.slices_final = progress.slices_final;
+  record.slices = progress.slices;
+  return write_record(record, status_json);
+}
+
+std::string record_text(const Record& record) { return write_record(record, record.status.text()); }
+
+Record parse_record(std::string_view text) {
+  Json json;
+  try {
+    json = Json::parse(text, {.bytes = limits::record_bytes_max, .depth = limits::json_depth});
+  } catch (const Error& error) {
+    damaged(error.detail());
+  }
+  Record record;
+  record.id = text_of(json, "id");
+  const std::optional<State> state = state_from(text_of(json, "state"));
+  if (!state) damaged("state");
+  record.state = *state;
+  record.spec = text_of(json, "spec");
+  record.pipeline = text_of(json, "pipeline");
+  record.attempt = int_of(json, "attempt");
+  record.created = time_of(json, "created_at").value_or(WallClock::time_point{});
+  record.ended = time_of(json, "ended_at");
+  record.consistency = consistency_of(need(json, "consistency"));
+  record.staging = text_of(json, "staging");
+  const bool* slices_final = need(json, "slices_final").boolean();
+  record.slices_final = slices_final != nullptr && *slices_final;
+  const Json::Array* slices = need(json, "slices").array();
+  if (slices == nullptr) damaged("slices");
+  for (const Json& item : *slices) {
+    SliceProgress slice;
+    slice.index = int_of(item, "index");
+    slice.predicate = text_of(item, "predicate");
+    slice.spec = text_of(item, "spec");
+    slice.row_estimate = need(item, "row_estimate").uint64();
+    record.slices.push_back(std::move(slice));
+  }
+  record.status = need(json, "status");
+  if (record.status.object() == nullptr) damaged("status");
+  return record;
+}
+
+void mark_interrupted(Record& record) {
+  record.state = State::interrupted;
+  record.ended = WallClock::now();
+  Json& status = record.status;
+  status.set("state", std::string(to_string(State::interrupted)));
+  status.set("ended_at", time::utc_text(*record.ended));
+  Json error;
+  error.set("category", std::string(to_string(Category::internal)));
+  error.set("code", "interrupted");
+  error.set("detail", "the process that ran the transfer has ended");
+  error.set("hint", "resume goes on with a new attempt");
+  status.set("error", std::move(error));
+}
+
+void write_summary(JsonWriter& json, const Json& status) {
+  json.begin_object();
+  for (const std::string_view name :
+       {"id", "state", "attempt", "route", "pipeline", "created_at", "started_at", "ended_at", "rows"}) {
+    if (const Json* value = status.find(name)) {
+      json.key(name);
+      value->write(json);
+    }
+  }
+  const Json* error = status.find("error");
+  const Json* code = error == nullptr ? nullptr : error->find("code");
+  json.key("error");
+  code == nullptr ? json.null() : json.value(code->string() == nullptr ? "" : *code->string());
+  json.end_object();
+}
+
+}  // namespace rowferry::transfer

@@ -1,0 +1,111 @@
+#include "transfer/recover.hpp"
+
+#include <fmt/format.h>
+
+#include "base/limits.hpp"
+#include "base/time.hpp"
+#include "transfer/documents.hpp"
+
+namespace rowferry::transfer {
+
+namespace {
+
+std::string interrupted_artifact(const Record& record, std::string_view engine_version) {
+  Progress progress;
+  progress.id = record.id;
+  progress.state = record.state;
+  progress.attempt = record.attempt;
+  progress.pipeline = record.pipeline;
+  progress.created = record.created;
+  progress.ended = record.ended;
+  progress.consistency = record.consistency;
+  progress.slices = record.slices;
+  progress.error.emplace();
+  progress.error->category = to_string(Category::internal);
+  progress.error->code = "interrupted";
+  progress.error->detail = "the process that ran the transfer has ended";
+  progress.error->hint = "resume goes on with a new attempt";
+  const Json* route = record.status.find("route");
+  if (route != nullptr && route->string() != nullptr) progress.route = *route->string();
+  const Json* spec = record.status.find("spec");
+  return artifact_json(progress, spec == nullptr ? "" : spec->text(), engine_version);
+}
+
+class Recovery {
+ public:
+  Recovery(const Store& store, std::chrono::seconds retain, std::string_view version)
+      : store_(store), retain_(retain), version_(version) {}
+
+  Recovered run() {
+    for (const std::string& id : store_.ids()) {
+      try {
+        look_at(id);
+      } catch (const Error& error) {
+        out_.damaged.push_back(fmt::format("{}: {}", id, error.detail()));
+      }
+    }
+    keys();
+    return std::move(out_);
+  }
+
+ private:
+  void look_at(const std::string& id) {
+    const RecordFilePtr file = store_.own(id);
+    if (!file) return;  // another process is at work on it
+    Record record = parse_record(file->read());
+    if (is_terminal(record.state) && record.ended && now_ - *record.ended > retain_) {
+      store_.remove(file, id);
+      return;
+    }
+    if (!is_terminal(record.state)) {
+      mark_interrupted(record);
+      store_.write_artifact(id, interrupted_artifact(record, version_));
+      file->write(record_text(record));
+      out_.interrupted.push_back(id);
+    }
+    if (!record.pipeline.empty()) out_.last_runs.try_emplace(record.pipeline, id, record.state);
+  }
+
+  void keys() {
+    for (const std::string& text : store_.read_keys()) {
+      Json json;
+      try {
+        json = Json::parse(text);
+      } catch (const Error&) {
+        continue;  // half of a file that a dying machine has left: the key is unknown again
+      }
+      const auto part = [&json](std::string_view name) {
+        const Json* value = json.find(name);
+        return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
+      };
+      Key key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
+      if (now_ - key.at > limits::idempotency_keep) {
+        store_.remove_key(key.key);
+      } else {
+        out_.keys.push_back(std::move(key));
+      }
+    }
+  }
+
+  const Store& store_;
+  std::chrono::seconds retain_;
+  std::string_view version_;
+  WallClock::time_point now_ = WallClock::now();
+  Recovered out_;
+};
+
+}  // namespace
+
+std::string key_text(const Key& key) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("key", key.key).field("body", key.body).field("id", key.id).field("at", time::utc_text(key.at));
+  json.end_object();
+  return json.take();
+}
+
+Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version) {
+  return Recovery(store, retain, engine_version).run();
+}
+
+}  // namespace rowferry::transfer

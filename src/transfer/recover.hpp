@@ -1,0 +1,31 @@
+// Recover: what the manager does with the state directory when it starts. Blocking; runs on the thread pool.
+#pragma once
+
+#include <chrono>
+#include <map>
+
+#include "transfer/record.hpp"
+#include "transfer/store.hpp"
+
+namespace rowferry::transfer {
+
+struct Key {  // of an idempotent request
+  std::string key;
+  std::string body;  // its fingerprint
+  std::string id;
+  WallClock::time_point at{};
+};
+std::string key_text(const Key& key);
+
+struct Recovered {
+  std::vector<std::string> interrupted;                            // ids, newest first
+  std::vector<Key> keys;                                           // not older than limits::idempotency_keep
+  std::map<std::string, std::pair<std::string, State>> last_runs;  // of each pipeline
+  std::vector<std::string> damaged;                                // records that cannot be read, with the reason
+};
+
+// Sets unowned records that are not terminal to `interrupted` (their artifact with it); removes terminal ones that
+// ended longer than `retain` ago, and old keys.
+Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version);
+
+}  // namespace rowferry::transfer

@@ -1,0 +1,207 @@
+#include "transfer/store.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/id.hpp"
+#include "base/limits.hpp"
+
+namespace rowferry::transfer {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void failed(const std::string& what, const std::string& path, int code) {
+  throw Error(Category::internal, "state_dir", fmt::format("{} {}: {}", what, path, std::strerror(code)));
+}
+
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const noexcept { return fd_; }
+  int release() noexcept { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+void write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) failed("writing", path, errno);
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+std::string read_all(int fd, const std::string& path) {
+  std::string text;
+  char block[64 * 1024];
+  for (off_t at = 0;;) {
+    const ssize_t n = pread(fd, block, sizeof block, at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) failed("reading", path, errno);
+    if (n == 0) return text;
+    text.append(block, static_cast<std::size_t>(n));
+    if (text.size() > limits::record_bytes_max) failed("reading", path, EFBIG);
+    at += n;
+  }
+}
+
+void sync_directory(const std::string& path) {
+  const std::string dir = fs::path(path).parent_path().string();
+  const Fd fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0 || fsync(fd.get()) != 0) failed("syncing", dir, errno);
+}
+
+// Temporary file, locked, fsync, rename. Gives the descriptor that holds the lock of the new file.
+int replace_file(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".new";
+  Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (fd.get() < 0) failed("creating", temporary, errno);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) failed("locking", temporary, errno);
+  write_all(fd.get(), text, temporary);
+  if (fsync(fd.get()) != 0) failed("syncing", temporary, errno);
+  if (rename(temporary.c_str(), path.c_str()) != 0) failed("renaming", temporary, errno);
+  sync_directory(path);
+  return fd.release();
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0 && errno == ENOENT) return std::nullopt;
+  if (fd.get() < 0) failed("opening", path, errno);
+  return read_all(fd.get(), path);
+}
+
+bool still_named(int fd, const std::string& path) {
+  struct stat mine{};
+  struct stat named{};
+  return fstat(fd, &mine) == 0 && stat(path.c_str(), &named) == 0 && mine.st_dev == named.st_dev &&
+         mine.st_ino == named.st_ino;
+}
+
+}  // namespace
+
+RecordFile::~RecordFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void RecordFile::write(std::string_view text) {
+  const int fd = replace_file(path_, text);
+  close(std::exchange(fd_, fd));
+}
+
+std::string RecordFile::read() const { return read_all(fd_, path_); }
+
+void Store::open() const {
+  try {
+    fs::create_directories(fs::path(dir_) / "transfers");
+    fs::create_directories(fs::path(dir_) / "keys");
+  } catch (const fs::filesystem_error& error) {
+    throw Error(Category::input, "state_dir", fmt::format("the state directory {}: {}", dir_, error.code().message()))
+        .with_field("server.state_dir");
+  }
+  const std::string transfers = (fs::path(dir_) / "transfers").string();
+  if (access(transfers.c_str(), R_OK | W_OK | X_OK) != 0) {
+    throw Error(Category::input, "state_dir", fmt::format("the state directory {} is not writable", dir_))
+        .with_field("server.state_dir");
+  }
+}
+
+std::string Store::record_path(const std::string& id) const { return fmt::format("{}/transfers/{}.json", dir_, id); }
+std::string Store::artifact_path(const std::string& id) const {
+  return fmt::format("{}/transfers/{}.artifact", dir_, id);
+}
+std::string Store::key_path(std::string_view key) const {
+  return fmt::format("{}/keys/{}.json", dir_, fingerprint(key));
+}
+
+RecordFilePtr Store::create(const std::string& id, std::string_view text) const {
+  const std::string path = record_path(id);
+  return std::make_shared<RecordFile>(path, replace_file(path, text));
+}
+
+RecordFilePtr Store::own(const std::string& id) const {
+  const std::string path = record_path(id);
+  // An owner may replace the file between our open and our lock: then the lock is one on a file without a name.
+  constexpr int tries = 16;
+  for (int i = 0; i < tries; ++i) {
+    Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (fd.get() < 0 && errno == ENOENT) return nullptr;
+    if (fd.get() < 0) failed("opening", path, errno);
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK && still_named(fd.get(), path)) return nullptr;
+      if (errno != EWOULDBLOCK) failed("locking", path, errno);
+      continue;
+    }
+    if (still_named(fd.get(), path)) return std::make_shared<RecordFile>(path, fd.release());
+  }
+  return nullptr;
+}
+
+std::optional<std::string> Store::read(const std::string& id) const { return read_file(record_path(id)); }
+
+std::vector<std::string> Store::ids() const {
+  std::vector<std::string> ids;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / "transfers")) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".json" && is_transfer_id(path.stem().string())) ids.push_back(path.stem().string());
+  }
+  std::ranges::sort(ids, std::greater<>());
+  return ids;
+}
+
+void Store::remove(const RecordFilePtr& record, const std::string& id) const {
+  if (!record) return;
+  std::error_code ignored;
+  fs::remove(artifact_path(id), ignored);
+  fs::remove(record_path(id), ignored);
+}
+
+void Store::write_artifact(const std::string& id, std::string_view text) const {
+  close(replace_file(artifact_path(id), text));
+}
+
+std::optional<std::string> Store::read_artifact(const std::string& id) const { return read_file(artifact_path(id)); }
+
+void Store::write_key(std::string_view key, std::string_view text) const { close(replace_file(key_path(key), text)); }
+
+std::vector<std::string> Store::read_keys() const {
+  std::vector<std::string> texts;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / "keys")) {
+    if (entry.path().extension() != ".json") continue;
+    if (std::optional<std::string> text = read_file(entry.path().string())) texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+void Store::remove_key(std::string_view key) const {
+  std::error_code ignored;
+  fs::remove(key_path(key), ignored);
+}
+
+std::string fingerprint(std::string_view text) {
+  constexpr auto prime = (static_cast<unsigned __int128>(1) << 88U) + 0x13B;
+  auto hash = (static_cast<unsigned __int128>(0x6c62272e07bb0142ULL) << 64U) | 0x62b821756295c58dULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash >> 64U), static_cast<std::uint64_t>(hash));
+}
+
+}  // namespace rowferry::transfer

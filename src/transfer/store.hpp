@@ -1,0 +1,71 @@
+// Store: the state directory. One JSON record per transfer, its artifact beside it.
+//
+//   <state_dir>/transfers/<id>.json       the record; whoever holds flock(2) on it owns the transfer
+//   <state_dir>/transfers/<id>.artifact   the artifact, in every terminal state
+//   <state_dir>/keys/<fingerprint>.json   an idempotency key
+//
+// A record is replaced whole: temporary file, fsync, rename, fsync of the directory. The new file is locked before it
+// takes the name, so that a record in use is never seen without its lock; who finds a lock free looks whether the name
+// still leads to the file that it has locked.
+// The functions block: call them on the thread pool (net::offload).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rowferry::transfer {
+
+class RecordFile {
+ public:
+  RecordFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~RecordFile();
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  // Replaces the content; the lock passes to the new file. Throws Error(internal, "state_dir") and leaves the old one.
+  void write(std::string_view text);
+  std::string read() const;
+
+ private:
+  friend class Store;
+  std::string path_;
+  int fd_;  // locked
+};
+using RecordFilePtr = std::shared_ptr<RecordFile>;
+
+class Store {
+ public:
+  explicit Store(std::string dir) : dir_(std::move(dir)) {}
+
+  // Makes the directories. Error(input, "state_dir") saying what is wrong.
+  void open() const;
+
+  RecordFilePtr create(const std::string& id, std::string_view text) const;
+  // Takes the lock of an existing record; null: absent, or another process (or another owner in this one) has it.
+  RecordFilePtr own(const std::string& id) const;
+  std::optional<std::string> read(const std::string& id) const;
+  std::vector<std::string> ids() const;  // newest first
+  void remove(const RecordFilePtr& record, const std::string& id) const;
+
+  void write_artifact(const std::string& id, std::string_view text) const;
+  std::optional<std::string> read_artifact(const std::string& id) const;
+
+  void write_key(std::string_view key, std::string_view text) const;
+  std::vector<std::string> read_keys() const;  // the texts
+  void remove_key(std::string_view key) const;
+
+ private:
+  std::string record_path(const std::string& id) const;
+  std::string artifact_path(const std::string& id) const;
+  std::string key_path(std::string_view key) const;
+
+  std::string dir_;
+};
+
+// 128-bit FNV-1a as 32 hex digits: names and compares texts; not meant against an adversary.
+std::string fingerprint(std::string_view text);
+
+}  // namespace rowferry::transfer
