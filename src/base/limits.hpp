@@ -117,4 +117,15 @@ inline constexpr milliseconds pg_decode_slice{1};         // decoded at a stretc
 inline constexpr int pg_slices_max = 10'000;              // of one plan
 inline constexpr int pg_sample_rows = 100'000;            // read to find the bounds of key ranges
 
+// SQL Server as a target
+inline constexpr milliseconds mssql_session_wait{60'000};  // for a free one of a connection's max_sessions
+inline constexpr seconds mssql_keep_alive_every{30};       // a query on the session that holds the target's lock
+inline constexpr milliseconds mssql_keep_alive_timeout{15'000};
+inline constexpr milliseconds mssql_commit_timeout{300'000};      // a COMMIT that was sent is awaited so long
+inline constexpr milliseconds mssql_rollback_timeout{10'000};     // else the session is closed, which rolls back too
+inline constexpr milliseconds mssql_ledger_lock_timeout{15'000};  // for a COMMIT in flight to show itself
+inline constexpr std::uint64_t mssql_bulk_rows = 131'072;         // of one INSERT BULK statement
+inline constexpr std::uint64_t mssql_bulk_rows_columnstore = 1'048'576;  // a whole row group
+inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows of a ledger
+
 }  // namespace rowferry::limits

@@ -25,7 +25,10 @@ int float_digits(TypeId id) noexcept { return id == TypeId::float32 ? 24 : 53; }
 Fit fit_integer(const Type& from, const Type& to) {
   const IntegerRange range = integer_range(from.id);
   if (is_integer(to.id) || to.id == TypeId::boolean) return exact_if(integer_range(to.id).contains(range));
-  if (to.id == TypeId::decimal) return exact_if(decimal_whole_range(to).contains(range));
+  if (to.id == TypeId::decimal) {
+    const bool narrow = !decimal_range(to).contains(decimal_range(Type::decimal(to.precision, to.scale)));
+    return exact_if(!narrow && decimal_whole_range(to).contains(range));
+  }
   if (is_float(to.id)) {
     const Int128 limit = Int128{1} << float_digits(to.id);
     return exact_if(range.max <= limit && range.min >= -limit);
@@ -46,9 +49,11 @@ Fit fit_float(const Type& from, const Type& to) {
 
 Fit fit_decimal(const Type& from, const Type& to) {
   if (to.id == TypeId::decimal) {
-    if (from.scale == to.scale) return {to.precision >= from.precision ? Kind::same : Kind::checked, {}};
+    const bool covered = decimal_range(to).contains(decimal_range(from));
+    if (from.scale == to.scale) return {covered ? Kind::same : Kind::checked, {}};
+    const IntegerRange precision_only = decimal_range(Type::decimal(to.precision, to.scale));
     const bool digits_fit = to.precision - to.scale >= from.precision - from.scale;
-    return exact_if(to.scale > from.scale && digits_fit);
+    return exact_if(to.scale > from.scale && digits_fit && decimal_range(to).contains(precision_only));
   }
   if (is_integer(to.id)) {
     return exact_if(from.scale == 0 && integer_range(to.id).contains(decimal_whole_range(from)));

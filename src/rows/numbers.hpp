@@ -55,4 +55,14 @@ inline IntegerRange decimal_whole_range(const Type& type) noexcept {
   return {-max, max};
 }
 
+// Unscaled values that a decimal column holds: by its precision, and by `min` and `max` where they are set
+// (smallmoney).
+inline IntegerRange decimal_range(const Type& type) noexcept {
+  const Int128 digits = decimal::pow10(type.precision) - 1;
+  IntegerRange range{-digits, digits};
+  if (type.min != std::numeric_limits<std::int64_t>::min() && type.min > range.min) range.min = type.min;
+  if (type.max != std::numeric_limits<std::int64_t>::max() && type.max < range.max) range.max = type.max;
+  return range;
+}
+
 }  // namespace rowferry::rows

@@ -15,9 +15,9 @@ std::string range_reason(const IntegerRange& range) {
   return fmt::format("outside {} to {}", decimal::to_text(range.min), decimal::to_text(range.max));
 }
 std::string range_reason(const Type& to) {
-  const Int128 max = decimal::pow10(to.precision) - 1;
-  return fmt::format("outside {} to {}, the range of {}", decimal::to_text(-max, to.scale),
-                     decimal::to_text(max, to.scale), to_string(to));
+  const IntegerRange range = decimal_range(to);
+  return fmt::format("outside {} to {}, the range of {}", decimal::to_text(range.min, to.scale),
+                     decimal::to_text(range.max, to.scale), to_string(to));
 }
 
 template <class I, class O>
@@ -80,17 +80,17 @@ struct IntegerToDecimal {
   static constexpr bool check_only = false;
   Type to;
   IntegerRange whole = decimal_whole_range(to);
+  IntegerRange range = decimal_range(to);
   Int128 factor = decimal::pow10(to.scale);
 
   unsigned convert(I value, Int128& out) const noexcept {
     // Unsigned: what does not fit may wrap, and is not used.
     out = static_cast<Int128>(static_cast<UInt128>(Int128{value}) * static_cast<UInt128>(factor));
-    return whole.contains(Int128{value}) ? fixed_fits : fixed_lost;
+    return whole.contains(Int128{value}) && range.contains(out) ? fixed_fits : fixed_lost;
   }
   bool truncate(I, Int128&) const noexcept { return false; }
   bool bound(I value, Int128& out) const noexcept {
-    const Int128 max = decimal::pow10(to.precision) - 1;
-    out = Int128{value} < 0 ? -max : max;
+    out = Int128{value} < 0 ? range.min : range.max;
     return true;
   }
   std::string text(I value) const { return decimal::to_text(Int128{value}); }
@@ -257,15 +257,15 @@ struct DecimalPrecision {  // same scale, fewer digits
   using Out = Int128;
   static constexpr bool check_only = true;
   Type to;
-  Int128 max = decimal::pow10(to.precision) - 1;
+  IntegerRange range = decimal_range(to);
 
   unsigned convert(Int128 value, Int128& out) const noexcept {
     out = value;
-    return value <= max && value >= -max ? fixed_fits : fixed_lost;
+    return range.contains(value) ? fixed_fits : fixed_lost;
   }
   bool truncate(Int128, Int128&) const noexcept { return false; }
   bool bound(Int128 value, Int128& out) const noexcept {
-    out = value < 0 ? -max : max;
+    out = value < 0 ? range.min : range.max;
     return true;
   }
   std::string text(Int128 value) const { return decimal::to_text(value, to.scale); }
@@ -296,16 +296,17 @@ struct DecimalUp {  // more digits after the point
   Type from;
   Type to;
   Int128 factor = decimal::pow10(to.scale - from.scale);
-  Int128 max = decimal::pow10(to.precision) - 1;
-  Int128 limit = max / factor;
+  IntegerRange range = decimal_range(to);
+  // Of the values before: division towards zero gives the outermost that still fit.
+  IntegerRange limit{range.min / factor, range.max / factor};
 
   unsigned convert(Int128 value, Int128& out) const noexcept {
     out = static_cast<Int128>(static_cast<UInt128>(value) * static_cast<UInt128>(factor));
-    return value <= limit && value >= -limit ? fixed_fits : fixed_lost;
+    return limit.contains(value) ? fixed_fits : fixed_lost;
   }
   bool truncate(Int128, Int128&) const noexcept { return false; }
   bool bound(Int128 value, Int128& out) const noexcept {
-    out = value < 0 ? -max : max;
+    out = value < 0 ? range.min : range.max;
     return true;
   }
   std::string text(Int128 value) const { return decimal::to_text(value, from.scale); }
@@ -319,9 +320,9 @@ struct DecimalDown {  // fewer digits after the point
   Type from;
   Type to;
   DecimalDivision division{decimal::pow10(from.scale - to.scale)};
-  Int128 max = decimal::pow10(to.precision) - 1;
+  IntegerRange range = decimal_range(to);
 
-  bool in_range(Int128 value) const noexcept { return value <= max && value >= -max; }
+  bool in_range(Int128 value) const noexcept { return range.contains(value); }
   unsigned convert(Int128 value, Int128& out) const noexcept {
     bool exact = false;
     out = division.quotient(value, exact);
@@ -335,7 +336,7 @@ struct DecimalDown {  // fewer digits after the point
   bool bound(Int128 value, Int128& out) const noexcept {
     bool exact = false;
     if (in_range(division.quotient(value, exact))) return false;
-    out = value < 0 ? -max : max;
+    out = value < 0 ? range.min : range.max;
     return true;
   }
   std::string text(Int128 value) const { return decimal::to_text(value, from.scale); }
@@ -460,7 +461,7 @@ StepPtr decimal_step(const Type& from, const Type& to, ColumnLoss loss) {
     case TypeId::decimal:
       if (to.scale > from.scale) return fixed_step(DecimalUp{from, to}, std::move(loss));
       if (to.scale < from.scale) return fixed_step(DecimalDown{from, to}, std::move(loss));
-      if (to.precision >= from.precision) return nullptr;
+      if (decimal_range(to).contains(decimal_range(from))) return nullptr;
       return fixed_step(DecimalPrecision{to}, std::move(loss));
     case TypeId::int8:
       return fixed_step(DecimalToInteger<std::int8_t>{from}, std::move(loss));

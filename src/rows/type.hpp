@@ -67,7 +67,8 @@ struct Type {
   // float32, float64: NaN and infinities cannot be stored (SQL Server)
   bool finite = false;
 
-  // date, time, timestamp: the column's range in the value's own unit, both ends included
+  // date, time, timestamp: the column's range in the value's own unit, both ends included; decimal: of the unscaled
+  // value where it is narrower than the precision's (smallmoney)
   std::int64_t min = std::numeric_limits<std::int64_t>::min();
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
 

@@ -202,3 +202,19 @@ Test(numeric, floats_go_into_integers_when_they_are_whole) {
                "9223372036854775807|-9223372036854775808");
   cr_expect(kind(dbl, Type::decimal(38, 10)) == Fit::Kind::never);
 }
+
+Test(numeric, smallmoney_is_narrower_than_its_digits) {
+  Type small = Type::decimal(10, 4);
+  small.min = std::numeric_limits<std::int32_t>::min();
+  small.max = std::numeric_limits<std::int32_t>::max();
+  cr_expect(kind(Type::decimal(10, 4), small) == Fit::Kind::checked);
+  cr_expect(kind(small, small) == Fit::Kind::same);
+  cr_expect(kind(small, Type::decimal(10, 4)) == Fit::Kind::same);
+  EXPECT_TEXTS(convert<Int128>(Type::decimal(10, 4), small, {unscaled("-214748.3648", 4)}), "-214748.3648");
+  cr_expect(conversion_error<Int128>(Type::decimal(10, 4), small, {unscaled("214748.3648", 4)}).code() ==
+            "value_does_not_fit");
+  EXPECT_TEXTS(convert<Int128>(Type::decimal(10, 2), small, {unscaled("214748.37", 2)}, policy(OnLoss::replace)),
+               "214748.3647");
+  EXPECT_TEXTS(convert<std::int32_t>(int32, small, {-300'000, 214'748}, policy(OnLoss::replace)),
+               "-214748.3648|214748.0000");
+}
