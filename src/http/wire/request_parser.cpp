@@ -108,30 +108,23 @@ bool ChunkDecoder::take(std::uint8_t byte) {
 
 struct RequestParser::Head {
   llhttp_t parser{};
-  RequestParser* owner = nullptr;
   std::string target;
   Headers headers;
   bool in_value = false;
   bool complete = false;
-  std::size_t spaces = 0;  // of the request line
+  // Counted by the guard: of the request line, and of lines behind it.
+  std::size_t spaces = 0;
+  std::size_t target_bytes = 0;
+  std::size_t fields = 0;
 
   static Head& of(llhttp_t* parser) { return *static_cast<Head*>(parser->data); }
   static int on_url(llhttp_t* parser, const char* at, std::size_t size) {
-    Head& head = of(parser);
-    head.target.append(at, size);
-    if (head.target.size() <= head.owner->limits_.target_bytes) return 0;
-    head.owner->refuse(414, "target_too_long",
-                       fmt::format("the request target is longer than {} bytes", head.owner->limits_.target_bytes));
-    return -1;
+    of(parser).target.append(at, size);
+    return 0;
   }
   static int on_field(llhttp_t* parser, const char* at, std::size_t size) {
     Head& head = of(parser);
     if (head.headers.empty() || head.in_value) {
-      if (head.headers.size() == head.owner->limits_.header_count) {
-        head.owner->refuse(431, "too_many_headers",
-                           fmt::format("more than {} header fields", head.owner->limits_.header_count));
-        return -1;
-      }
       head.headers.emplace_back();
       head.in_value = false;
     }
@@ -208,7 +201,6 @@ RequestParser::Event RequestParser::feed_head(ByteView bytes) {
   if (bytes.empty()) return {};
   if (!head_) {
     head_ = std::make_unique<Head>();
-    head_->owner = this;
     llhttp_init(&head_->parser, HTTP_REQUEST, Head::settings());
     head_->parser.data = head_.get();
   }
@@ -263,12 +255,24 @@ bool RequestParser::check_line_byte(std::uint8_t byte) {
   if (byte == '\n' && previous_ != '\r') return refuse(400, "bad_line_end", "a bare LF in the request's head");
   if ((byte < 0x20 && byte != '\r' && byte != '\n' && byte != '\t') || byte == 0x7f)
     return refuse(400, "bad_character", "a control character in the request's head");
-  if (first_line_ && (byte == '\t' || (byte == ' ' && (line_bytes_ == 0 || ++head_->spaces > 2))))
+  return first_line_ ? check_request_line_byte(byte) : check_field_line_byte(byte);
+}
+
+bool RequestParser::check_request_line_byte(std::uint8_t byte) {
+  if (byte == '\t' || (byte == ' ' && (line_bytes_ == 0 || ++head_->spaces > 2)))
     return refuse(400, "bad_request_line", "the request line must be method, target and version with single blanks");
-  if (!first_line_ && line_bytes_ == 0 && (byte == ' ' || byte == '\t'))
-    return refuse(400, "folded_header", "a header field continued on a new line");
-  if (!first_line_ && line_bytes_ == 0 && byte == ':')
-    return refuse(400, "bad_header", "a header field without a name");
+  if (head_->spaces == 1 && byte != ' ' && ++head_->target_bytes > limits_.target_bytes)
+    return refuse(414, "target_too_long",
+                  fmt::format("the request target is longer than {} bytes", limits_.target_bytes));
+  return true;
+}
+
+bool RequestParser::check_field_line_byte(std::uint8_t byte) {
+  if (line_bytes_ != 0 || byte == '\r' || byte == '\n') return true;
+  if (byte == ' ' || byte == '\t') return refuse(400, "folded_header", "a header field continued on a new line");
+  if (byte == ':') return refuse(400, "bad_header", "a header field without a name");
+  if (++head_->fields > limits_.header_count)
+    return refuse(431, "too_many_headers", fmt::format("more than {} header fields", limits_.header_count));
   return true;
 }
 
@@ -276,7 +280,6 @@ bool RequestParser::run_llhttp(ByteView bytes) {
   if (bytes.empty()) return true;
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   const llhttp_errno_t result = llhttp_execute(&head_->parser, text, bytes.size());
-  if (state_ == State::malformed) return false;  // a callback refused
   switch (result) {
     case HPE_OK:
     case HPE_PAUSED_UPGRADE:  // CONNECT: no body for us, the router refuses it

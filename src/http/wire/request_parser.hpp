@@ -101,6 +101,8 @@ class RequestParser {
   Event feed_chunked(ByteView bytes);
   std::size_t guard(ByteView bytes, bool& ended);
   bool check_line_byte(std::uint8_t byte);
+  bool check_request_line_byte(std::uint8_t byte);
+  bool check_field_line_byte(std::uint8_t byte);
   bool run_llhttp(ByteView bytes);
   bool finish_head();
   bool check_framing();
