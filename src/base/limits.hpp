@@ -76,6 +76,8 @@ inline constexpr milliseconds http_sweep_time{250};            // how often dead
 inline constexpr milliseconds http_stop_grace{10'000};         // for requests in progress when the server stops
 
 // The command line
+inline constexpr milliseconds health_timeout{5'000};  // of `rowferry health`
+inline constexpr std::size_t health_answer_bytes = 64 * 1024;
 inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
 
 // Transfers
