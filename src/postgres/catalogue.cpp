@@ -92,6 +92,18 @@ async::Task<std::vector<std::string>> find_primary_key(Session* session, Oid oid
   co_return names;
 }
 
+// An operator of a type's own default operator class, by its strategy number.
+std::string operator_of(const char* btree_strategy, const char* hash_strategy, const char* fallback) {
+  return fmt::format(
+      "coalesce((SELECT 'OPERATOR(' || pg_catalog.quote_ident(xn.nspname) || '.' || x.oprname || ')' "
+      "FROM pg_catalog.pg_opclass oc JOIN pg_catalog.pg_am om ON om.oid = oc.opcmethod JOIN pg_catalog.pg_amop op "
+      "ON op.amopfamily = oc.opcfamily AND op.amoplefttype = oc.opcintype AND op.amoprighttype = oc.opcintype "
+      "JOIN pg_catalog.pg_operator x ON x.oid = op.amopopr JOIN pg_catalog.pg_namespace xn ON xn.oid = x.oprnamespace "
+      "WHERE oc.opcintype = t.oid AND oc.opcdefault AND ((om.amname = 'btree' AND op.amopstrategy = {}) "
+      "OR (om.amname = 'hash' AND op.amopstrategy = {})) ORDER BY om.amname LIMIT 1), '{}')",
+      btree_strategy, hash_strategy, fallback);
+}
+
 // `columns` is a SELECT of ord, name, typid, typmod, not_null, identity, generated.
 std::string types_query(const std::string& columns) {
   return "WITH RECURSIVE cols AS (" + columns +
@@ -104,7 +116,10 @@ std::string types_query(const std::string& columns) {
          "pg_catalog.format_type(b.typid, b.typmod) AS native, pg_catalog.format_type(b.typid, -1) AS sql, "
          "pg_catalog.quote_ident(fn.nspname) || '.' || pg_catalog.quote_ident(f.proname) AS output, "
          "EXISTS (SELECT 1 FROM pg_catalog.pg_cast k WHERE k.castsource = t.oid "
-         "AND k.casttarget = 'pg_catalog.text'::pg_catalog.regtype AND k.castmethod = 'b') AS is_text "
+         "AND k.casttarget = 'pg_catalog.text'::pg_catalog.regtype AND k.castmethod = 'b') AS is_text, " +
+         operator_of("3", "1", "=") + " AS equal, " + operator_of("1", "NULL", "<") + " AS less, " +
+         operator_of("4", "NULL", ">=") +
+         " AS at_least "
          "FROM cols c JOIN base b ON b.ord = c.ord JOIN pg_catalog.pg_type t ON t.oid = b.typid "
          "JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace JOIN pg_catalog.pg_proc f ON f.oid = t.typoutput "
          "JOIN pg_catalog.pg_namespace fn ON fn.oid = f.pronamespace ORDER BY c.ord";
@@ -139,6 +154,9 @@ TypeFacts type_facts(const Result& found, int i) {
   type.sql = found.text(i, "sql");
   type.output = found.text(i, "output");
   type.is_text = found.boolean(i, "is_text");
+  type.equal = found.text(i, "equal");
+  type.less = found.text(i, "less");
+  type.at_least = found.text(i, "at_least");
   return type;
 }
 
@@ -265,7 +283,7 @@ async::Task<Estimate> estimate(Session& session, const Origin& origin, const std
     const Result plan = co_await session.query(
         fmt::format("EXPLAIN (FORMAT JSON) SELECT {} FROM {}{}", list.empty() ? "*" : list, origin.from,
                     origin.where.empty() ? "" : " WHERE (\n" + origin.where + "\n)"));
-    const std::string_view json = plan.text(0, "QUERY PLAN");
+    const std::string_view json = plan.text(0, "\"QUERY PLAN\"");
     result.rows = plan_number(json, "\"Plan Rows\":");
     const auto width = plan_number(json, "\"Plan Width\":");
     if (result.rows && width) result.bytes = *result.rows * *width;

@@ -99,6 +99,12 @@ Error result_error(const PGresult* result) {
   } else if (const std::string inner = field(result, PG_DIAG_INTERNAL_QUERY); !inner.empty()) {
     detail += fmt::format(" (in \"{}\")", cut_for_message(inner, 200));
   }
+  // By the server's function, whatever language its messages have.
+  if (fault.number == "42501" && field(result, PG_DIAG_SOURCE_FUNCTION) == "check_enable_rls") {
+    return Error(Category::forbidden, "row_security", "row security policies would hide rows: " + detail)
+        .with_hint("read as the table's owner or a role with BYPASSRLS")
+        .with_fault(std::move(fault));
+  }
   Error error = error_of(fault.number, fmt::format("{} (SQLSTATE {})", detail, fault.number));
   if (const std::string hint = field(result, PG_DIAG_MESSAGE_HINT); !hint.empty()) error.with_hint(hint);
   error.with_fault(std::move(fault));

@@ -14,7 +14,8 @@ namespace rowferry::postgres {
 bool is_transient(std::string_view sqlstate) noexcept;
 
 // The error of a result (PGRES_FATAL_ERROR and the like). Code: login_failed, database_missing, no_permission,
-// table_missing, column_missing, source_locked, connection_lost, …, else server_error; the SQLSTATE is fault().number.
+// row_security, table_missing, column_missing, source_locked, connection_lost, …, else server_error; the SQLSTATE is
+// fault().number.
 Error result_error(const PGresult* result);
 // The error of a connection that could not be made or is lost. Its text comes with PQERRORS_VERBOSE.
 Error connect_error(std::string_view text, std::string_view where);

@@ -71,6 +71,10 @@ std::string ReadingState::select(const std::string& from, const std::string& pre
   return filter.empty() ? sql : sql + " WHERE " + filter;
 }
 
+int ReadingState::lock_wait() const noexcept {
+  return request.options.lock_timeout_ms.value_or(static_cast<int>(limits::pg_lock_wait.count()));
+}
+
 void ReadingState::bind_columns() {
   bound.clear();
   auto fields = std::make_shared<rows::Schema>();
@@ -88,7 +92,7 @@ void ReadingState::bind_columns() {
 // Before the real thing, in a transaction of its own: what has to be locked. Planning the SELECT locks all that it
 // reads, views' tables and partitions included.
 async::Task<void> ReadingState::find_locks(Session* session) {
-  co_await session->query(fmt::format("{}; SET LOCAL lock_timeout = {}", begin_snapshot, limits::pg_lock_wait.count()));
+  co_await session->query(fmt::format("{}; SET LOCAL lock_timeout = {}", begin_snapshot, lock_wait()));
   origin = co_await look_up(*session, request.what);
   bind_columns();
   lock_list.clear();
@@ -110,8 +114,7 @@ async::Task<void> ReadingState::find_locks(Session* session) {
 
 // LOCK TABLE takes no snapshot, so the locks are there before the snapshot is.
 async::Task<void> ReadingState::lock_and_export() {
-  const int wait = request.options.lock_timeout_ms.value_or(static_cast<int>(limits::pg_lock_wait.count()));
-  co_await exporter->query(fmt::format("{}; SET LOCAL lock_timeout = {}", begin_snapshot, wait));
+  co_await exporter->query(fmt::format("{}; SET LOCAL lock_timeout = {}", begin_snapshot, lock_wait()));
   if (!lock_list.empty()) co_await exporter->query("LOCK TABLE " + lock_list + " IN ACCESS SHARE MODE");
   const Result exported = co_await exporter->query("SELECT pg_catalog.pg_export_snapshot() AS id");
   snapshot = exported.text(0, "id");

@@ -65,6 +65,7 @@ struct ReadingState : std::enable_shared_from_this<ReadingState> {
   async::Task<void> make_ready(std::size_t worker);
   async::Task<std::unique_ptr<Session>> import_snapshot();
   void bind_columns();
+  int lock_wait() const noexcept;  // milliseconds
 };
 
 std::unique_ptr<system::Reading> make_reading(std::shared_ptr<ReadingState> state);

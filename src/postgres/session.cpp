@@ -267,12 +267,23 @@ bool Session::in_transaction() const noexcept {
   return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
 }
 
+// The next result. A connection that breaks behind an error was broken by it (a terminated backend says why, and then
+// closes): the end of results then, so that the reason is what is told.
+async::Task<Result> Session::result_after(const Error* error) {
+  try {
+    co_return Result(co_await next_result());
+  } catch (const Error& broken) {
+    if (error == nullptr || broken.category() == Category::cancelled) throw;
+  }
+  co_return Result(nullptr);
+}
+
 // Reads every result; the first error is thrown once the session is idle again.
 async::Task<Result> Session::all_results() {
   Result last(nullptr);
   std::optional<Error> error;
   for (;;) {
-    Result result(co_await next_result());
+    Result result = co_await result_after(error ? &*error : nullptr);
     if (result.get() == nullptr) break;
     const ExecStatusType status = PQresultStatus(result.get());
     if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE) {

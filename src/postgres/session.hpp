@@ -34,7 +34,8 @@ class Result {
   explicit Result(PGresult* result) noexcept : result_(result) {}
 
   int rows() const noexcept { return PQntuples(result_.get()); }
-  // Throws Error(internal) for a column that the statement does not have.
+  // Throws Error(internal) for a column that the statement does not have. Names as PQfnumber takes them: in double
+  // quotes where they are not lower case.
   bool null(int row, const char* column) const;
   std::string_view text(int row, const char* column) const;
   std::int64_t integer(int row, const char* column) const;
@@ -106,6 +107,7 @@ class Session {
   async::Task<void> drive_connect();
   async::Task<void> flush();
   async::Task<PGresult*> next_result();
+  async::Task<Result> result_after(const Error* error);
   async::Task<Result> run(std::string sql);
   async::Task<void> run_copy(std::string sql);
   async::Task<std::vector<DescribedColumn>> run_describe(std::string sql);

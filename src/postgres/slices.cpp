@@ -191,11 +191,12 @@ async::Task<SlicePlan> by_range(Session* session, const Origin* origin, std::str
   for (std::size_t i = 0; i <= bounds.size(); ++i) {
     std::string predicate, text;
     if (i > 0) {
-      predicate = quoted + " >= " + literal(column, bounds[i - 1]);
+      predicate = quoted + " " + column.type.at_least + " " + literal(column, bounds[i - 1]);
       text = bounds[i - 1] + " <= " + name;
     }
     if (i < bounds.size()) {
-      predicate += (predicate.empty() ? "" : " AND ") + quoted + " < " + literal(column, bounds[i]);
+      predicate +=
+          (predicate.empty() ? "" : " AND ") + quoted + " " + column.type.less + " " + literal(column, bounds[i]);
       text += (text.empty() ? name : std::string()) + " < " + bounds[i];
     }
     if (predicate.empty() && nulls) predicate = quoted + " IS NOT NULL";
@@ -219,7 +220,7 @@ async::Task<SlicePlan> by_value(Session* session, const Origin* origin, std::str
     const bool null = found.null(i, "value");
     const std::string_view value = found.text(i, "value");
     add(plan, null ? name + " is NULL" : fmt::format("{} = {}", name, cut_for_message(value, 100)),
-        {{origin->from, null ? quoted + " IS NULL" : quoted + " = " + literal(column, value)}},
+        {{origin->from, null ? quoted + " IS NULL" : quoted + " " + column.type.equal + " " + literal(column, value)}},
         static_cast<std::uint64_t>(found.integer(i, "n")));
   }
   if (plan.slices.empty()) add(plan, "no value", {{origin->from, "false"}});

@@ -22,6 +22,11 @@ struct TypeFacts {
   std::string sql;       // for a cast, without length: format_type(oid, -1)
   std::string output;    // its output function, quoted and qualified
   bool is_text = false;  // binary coercible to text (citext)
+  // The operators of its default operator class, qualified: by name alone, with an empty search_path, an extension's
+  // type would be compared as something else (citext as text).
+  std::string equal = "=";
+  std::string less = "<";
+  std::string at_least = ">=";
 };
 
 struct TypeMapping {

@@ -15,7 +15,6 @@ struct TypeCase {
   std::string expected;             // SQL of the expected text; empty: as PostgreSQL prints the column
 };
 
-
 const std::vector<TypeCase> cases{
     {"boolean", {"true", "false"}, ""},
     {"smallint", {"-32768", "32767", "0"}, ""},
