@@ -63,6 +63,8 @@ class PacketChannel {
   async::Task<bool> read_login_packet_and_end_tls();
   bool encrypted() const noexcept { return tls_ != nullptr; }
 
+  // Nothing more will be written; the peer hears of it.
+  async::Task<void> shutdown() { return stream_->shutdown(); }
   void close() noexcept;
   bool closed() const noexcept { return closed_; }
 

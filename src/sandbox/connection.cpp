@@ -46,8 +46,9 @@ std::vector<engine::Parameter> to_engine(std::vector<server::RpcParameter>& para
   return all;
 }
 
-// Reads what still comes, so that closing does not destroy the answer on its way (a reset would).
-async::Task<void> read_to_end(PacketChannel* channel) {
+// Says that no more will come, and reads what still does: a close at once would destroy the answer on its way.
+async::Task<void> part(PacketChannel* channel) {
+  co_await channel->shutdown();
   while (!channel->reader().failed()) {
     if (channel->reader().message_ended()) channel->next_message();
     channel->reader().consume(channel->reader().payload().size());
@@ -70,7 +71,7 @@ async::Task<void> Connection::run() {
   if (admitted) co_await serve();
   session_broken_off();
   if (!channel_.closed() && !peer_ended_) {
-    co_await net::with_deadline(shared_.loop, limits::sandbox_close_wait, "closing", read_to_end(&channel_));
+    co_await net::with_deadline(shared_.loop, limits::sandbox_close_wait, "closing", part(&channel_));
   }
   channel_.close();
 }

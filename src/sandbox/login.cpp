@@ -70,11 +70,17 @@ async::Task<bool> Connection::log_in() {
 
 // PRELOGIN and the TLS handshake. A client that sends LOGIN7 at once is let go on, where no encryption is demanded.
 async::Task<bool> Connection::negotiate(server::Protection& protection) {
-  const bool whole = co_await channel_.read_message(limits::sandbox_login_bytes_max);
   tds::PacketReader& reader = channel_.reader();
+  // The type is looked at before the rest has come: what speaks another protocol (TLS at once, HTTP) is not waited for.
+  while (!reader.message_started()) {
+    if (reader.failed()) co_return false;
+    const bool more = co_await channel_.read();
+    if (!more) co_return false;
+  }
+  if (reader.type() != tds::PacketType::prelogin && reader.type() != tds::PacketType::login7) co_return false;
+  const bool whole = co_await channel_.read_message(limits::sandbox_login_bytes_max);
   if (!whole || reader.failed() || !reader.message_ended()) co_return false;
   if (reader.type() == tds::PacketType::login7) co_return shared_.options.encrypt != Encrypt::on;
-  if (reader.type() != tds::PacketType::prelogin) co_return false;
   const auto request = server::parse_prelogin(reader.payload());
   if (!request) co_return false;
   channel_.next_message();

@@ -25,7 +25,8 @@ Task<void> bulk_endings(Conversation* c) {
   int id = 0;
   for (const char* done : {"", "FD 00 00 00 00 00 00 00 00", "FD 00 00 00 00 00 00 00 00 00 00 00 00"}) {
     c->note(co_await client.batch(insert_bulk_t));
-    c->note(co_await client.bulk(bulk_columns() + bulk_row(++id) + bulk_row(++id) + from_hex(done)));
+    id += 2;
+    c->note(co_await client.bulk(bulk_columns() + bulk_row(id - 1) + bulk_row(id) + from_hex(done)));
   }
   co_await count_rows(c, &client);
 }

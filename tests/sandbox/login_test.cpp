@@ -186,7 +186,7 @@ Test(packets, an_unknown_type_closes) { expect_notes(converse(unknown_packet_typ
 
 Test(faults, login_can_be_refused_lowered_and_acknowledged_wrongly) {
   using sandbox::FaultKind;
-  expect_notes(converse(just_log_in, with_fault({.kind = FaultKind::login_error, .severity = 20, .number = 40613})),
+  expect_notes(converse(just_log_in, with_fault({.kind = FaultKind::login_error, .number = 40613, .severity = 20})),
                {"error 40613, error 18456, done error"});
   expect_notes(converse(just_log_in, with_fault({.kind = FaultKind::packet_size, .bytes = 512})),
                {"env 1, info 5701, env 7, env 2, info 5703, env 4=512, loginack 74000004, done"});
