@@ -40,16 +40,20 @@ Loop::~Loop() {
 }
 
 void Loop::run_while(const std::function<bool()>& wanted) {
+  wanted_ = &wanted;
   while (wanted()) {
     if (!queue_.empty()) uv_idle_start(&idle_, [](uv_idle_t*) {});
     uv_run(&uv_, UV_RUN_ONCE);
   }
+  wanted_ = nullptr;
 }
 
 // Coroutines that timers made ready run before the poll, those that I/O made ready after it.
 void Loop::on_prepare(uv_prepare_t* handle) {
   auto* loop = static_cast<Loop*>(handle->data);
   loop->drain();
+  // What ran just now may have been the last of it: then the poll must not block.
+  if (loop->wanted_ != nullptr && !(*loop->wanted_)()) uv_idle_start(&loop->idle_, [](uv_idle_t*) {});
   const auto now = std::chrono::steady_clock::now();
   if (loop->turn_began_.time_since_epoch().count() != 0) {
     loop->longest_turn_ = std::max<std::chrono::nanoseconds>(loop->longest_turn_, now - loop->turn_began_);

@@ -53,6 +53,7 @@ class Loop {
   uv_check_t check_{};
   uv_idle_t idle_{};  // active while coroutines are ready, so that the poll does not block
   async::ReadyQueue queue_;
+  const std::function<bool()>* wanted_ = nullptr;  // of the running run_while()
   std::chrono::steady_clock::time_point turn_began_{};
   std::chrono::nanoseconds longest_turn_{};
 };
