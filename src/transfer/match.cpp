@@ -327,9 +327,12 @@ class Matcher {
     }
     try {
       rows::check_policy(plan.read_type, plan.write_type, policy, plan.source);
-    } catch (Error& error) {
-      error.with_field(wanted.field + ".on_loss").with_column(plan.source);
-      throw;
+    } catch (const Error& error) {
+      // The path within the spec is known only here.
+      throw Error(error.category(), error.code(), error.detail())
+          .with_field(wanted.field + ".on_loss")
+          .with_hint(error.hint())
+          .with_column(plan.source);
     }
   }
 

@@ -138,6 +138,8 @@ Task<std::optional<std::size_t>> Pipeline::next_slice() {
 
 void Pipeline::settle(Stream& stream, const std::exception_ptr& error) {
   if (error && (!stream.error || (is_cancelled(stream.error) && !is_cancelled(error)))) stream.error = error;
+  // Nothing can be read again: the first to see it ends the attempt, before others stumble over the same.
+  if (error && !is_cancelled(error) && !in_.reading->alive()) std::rethrow_exception(error);
   if (--stream.sides > 0) return;
   if (stream.error && !stream.already) {
     retry_or_throw(stream);

@@ -1,0 +1,156 @@
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/id.hpp"
+#include "base/json.hpp"
+#include "tests/support/expect.hpp"
+#include "tests/transfer/service.hpp"
+#include "transfer/recover.hpp"
+#include "transfer/store.hpp"
+
+using namespace rowferry;
+using namespace rowferry::test;
+using namespace rowferry::transfer;
+
+namespace {
+
+std::string record_of(const std::string& id, State state) {
+  Record record;
+  record.id = id;
+  record.state = state;
+  record.spec = plain_spec;
+  record.created = WallClock::now();
+  if (is_terminal(state)) record.ended = WallClock::now();
+  record.status.set("id", id);
+  record.status.set("state", std::string(to_string(state)));
+  return record_text(record);
+}
+
+// A child that owns a record, tells so, and waits to be killed.
+pid_t own_in_child(const Store& store, const std::string& id) {
+  int ready[2];
+  cr_assert_eq(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const RecordFilePtr mine = store.create(id, record_of(id, State::queued));
+    mine->write(record_of(id, State::running));
+    (void)!write(ready[1], "x", 1);
+    for (;;) pause();
+  }
+  char got = 0;
+  cr_assert_eq(read(ready[0], &got, 1), 1);
+  close(ready[0]);
+  close(ready[1]);
+  return child;
+}
+
+void kill_and_wait(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+
+Test(store, a_record_belongs_to_who_holds_its_lock) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  RecordFilePtr mine = store.create(id, record_of(id, State::queued));
+  cr_expect_null(store.own(id).get());
+  mine->write(record_of(id, State::running));
+  cr_expect_null(store.own(id).get(), "the lock passes to the new file");
+  mine.reset();
+  cr_expect_not_null(store.own(id).get());
+  cr_expect_null(store.own(new_transfer_id()).get());
+}
+
+Test(store, a_killed_owner_leaves_the_last_whole_record) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  const pid_t child = own_in_child(store, id);
+  cr_expect_null(store.own(id).get());
+  cr_expect(recover(store, std::chrono::hours(1), "test").interrupted.empty(), "it is owned");
+  kill_and_wait(child);
+  const Recovered found = recover(store, std::chrono::hours(1), "test");
+  cr_assert_eq(found.interrupted.size(), 1);
+  const Record record = parse_record(*store.read(id));
+  cr_expect_eq(record.state, State::interrupted);
+  EXPECT_TEXT(text_at(record.status, "state"), "interrupted");
+  EXPECT_TEXT(text_at(record.status, "error.code"), "interrupted");
+  EXPECT_TEXT(text_at(Json::parse(*store.read_artifact(id)), "state"), "interrupted");
+  cr_expect(recover(store, std::chrono::hours(1), "test").interrupted.empty(), "only once");
+}
+
+Test(store, lists_newest_first_and_only_transfers) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const auto now = time::now();
+  const std::string old_one = new_transfer_id(now - std::chrono::hours(1));
+  const std::string new_one = new_transfer_id(now);
+  store.create(old_one, record_of(old_one, State::failed));
+  store.create(new_one, record_of(new_one, State::failed));
+  std::ofstream(std::filesystem::path(dir.path()) / "transfers" / "notes.json") << "{}";
+  const std::vector<std::string> ids = store.ids();
+  cr_assert_eq(ids.size(), 2);
+  EXPECT_TEXT(ids[0], new_one);
+}
+
+Test(store, what_is_past_its_retention_is_removed) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  store.create(id, record_of(id, State::succeeded));
+  store.write_artifact(id, "{}");
+  (void)recover(store, std::chrono::hours(1), "test");
+  cr_expect(store.read(id).has_value());
+  (void)recover(store, std::chrono::seconds(-1), "test");
+  cr_expect_not(store.read(id).has_value());
+  cr_expect_not(store.read_artifact(id).has_value());
+}
+
+Test(store, a_damaged_record_is_left_alone_and_told) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  store.create(id, R"({"id": "x"})");
+  const Recovered found = recover(store, std::chrono::hours(1), "test");
+  cr_assert_eq(found.damaged.size(), 1);
+  cr_expect(found.damaged[0].starts_with(id));
+  cr_expect(store.read(id).has_value());
+}
+
+Test(store, keys_are_kept_for_a_day) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  store.write_key("one", key_text({"one", "body", "id1", WallClock::now()}));
+  store.write_key("two", key_text({"two", "body", "id2", WallClock::now() - std::chrono::hours(25)}));
+  const Recovered found = recover(store, std::chrono::hours(1), "test");
+  cr_assert_eq(found.keys.size(), 1);
+  EXPECT_TEXT(found.keys[0].key, "one");
+  EXPECT_TEXT(found.keys[0].id, "id1");
+  cr_expect_eq(store.read_keys().size(), 1);
+}
+
+Test(store, a_directory_that_cannot_be_is_told) {
+  const TempDir dir;
+  std::ofstream(std::filesystem::path(dir.path()) / "file") << "x";
+  EXPECT_ERROR(Store(dir.path() + "/file").open(), "state_dir");
+}
+
+Test(store, fingerprints_tell_texts_apart) {
+  EXPECT_TEXT(fingerprint(""), "6c62272e07bb014262b821756295c58d");
+  EXPECT_TEXT(fingerprint("a"), "d228cb696f1a8caf78912b704e4a8964");
+  cr_expect_neq(fingerprint("one"), fingerprint("two"));
+}
