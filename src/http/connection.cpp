@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/log.hpp"
+
 namespace rowferry::http {
 
 namespace {
@@ -25,7 +27,8 @@ async::Task<void> Connection::run(Server* server, std::unique_ptr<net::TcpStream
     co_await connection.talk();
     connection.stream_->close();
   } catch (...) {
-    // The peer is gone, or everything is being cancelled: nobody is left to tell.
+    // The peer is gone, or everything is being cancelled: nobody is left to answer.
+    log::debug("a connection was cut off", {{"why", describe(std::current_exception())}});
   }
   server->closed();
 }
