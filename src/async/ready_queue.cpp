@@ -5,8 +5,9 @@ namespace rowferry::async {
 bool ReadyQueue::run_one() {
   if (empty()) return false;
   const std::coroutine_handle<> next = ready_[at_++];
-  if (at_ == ready_.size()) {
-    ready_.clear();
+  // Two tasks that are always ready would never let it run empty: what was resumed is dropped in large steps.
+  if (at_ == ready_.size() || at_ >= drop_at) {
+    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ = 0;
   }
   next.resume();

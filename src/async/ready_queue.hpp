@@ -18,8 +18,11 @@ class ReadyQueue {
   bool run_one();
   // Resumes until empty or until `slice` has passed. Returns how many were resumed.
   std::size_t run_for(std::chrono::nanoseconds slice);
+  // Waiting ones and spent slots: what the queue holds memory for.
+  std::size_t slots() const noexcept { return ready_.size(); }
 
  private:
+  static constexpr std::size_t drop_at = 1024;
   std::vector<std::coroutine_handle<>> ready_;  // [at_, size) are waiting; first in, first out
   std::size_t at_ = 0;
 };

@@ -260,3 +260,25 @@ Test(cancel, reaches_children_made_before_and_after) {
   cr_expect(grandchild.cancelled());
   cr_expect(after.cancelled());
 }
+
+namespace {
+
+Task<void> always_ready(int turns) {
+  for (int i = 0; i < turns; ++i) co_await async::yield();
+}
+
+}  // namespace
+
+Test(ready_queue, stays_small_while_it_never_runs_empty) {
+  ReadyQueue queue;
+  Task<void> a = always_ready(100'000);
+  Task<void> b = always_ready(100'000);
+  for (Task<void>* task : {&a, &b}) {
+    task->handle().promise().context = {&queue, nullptr};
+    queue.post(task->handle());
+  }
+  std::size_t most = 0;
+  while (queue.run_one()) most = std::max(most, queue.slots());
+  cr_expect(a.handle().done() && b.handle().done());
+  cr_expect_lt(most, 2048, "%zu slots for two tasks", most);
+}
