@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "net/stream.hpp"
+#include "net/tls.hpp"
 #include "tds/wire/packet.hpp"
 #include "tds/wire/server_login.hpp"
 #include "tds/wire/server_values.hpp"
@@ -161,6 +161,51 @@ class Retelling {
   std::size_t rows_ = 0;
 };
 
+// TLS bytes in packets of type 0x12, as a client of TDS 7.x sends them in the handshake.
+class HandshakePackets final : public net::Stream {
+ public:
+  HandshakePackets(net::Stream& inner, std::size_t piece) : inner_(inner), piece_(piece) {}
+  bool wrapping = true;
+
+  async::Task<std::size_t> read_some(std::span<std::uint8_t> into) override {
+    while (wrapping && left_ == 0) {
+      std::uint8_t header[tds::packet_header_bytes];
+      for (std::size_t have = 0; have < sizeof header;) {
+        const std::size_t got = co_await inner_.read_some({header + have, sizeof header - have});
+        if (got == 0) co_return 0;
+        have += got;
+      }
+      left_ = tds::load_header(header).length - tds::packet_header_bytes;
+    }
+    if (wrapping && into.size() > left_) into = into.first(left_);
+    const std::size_t got = co_await inner_.read_some(into);
+    if (wrapping) left_ -= got;
+    co_return got;
+  }
+  async::Task<void> write_all(ByteView bytes) override {
+    while (wrapping && !bytes.empty()) {
+      const std::size_t n = std::min(piece_, bytes.size());
+      std::string packet(tds::packet_header_bytes, '\0');
+      tds::store_header(reinterpret_cast<std::uint8_t*>(packet.data()),
+                        {.type = 0x12,
+                         .status = static_cast<std::uint8_t>(n == bytes.size() ? 1 : 0),
+                         .length = static_cast<std::uint16_t>(n + tds::packet_header_bytes)});
+      packet += as_text(bytes.first(n));
+      co_await inner_.write_all(as_bytes(packet));
+      bytes = bytes.subspan(n);
+    }
+    if (!bytes.empty()) co_await inner_.write_all(bytes);
+  }
+  std::optional<std::size_t> try_read(std::span<std::uint8_t>) override { return std::nullopt; }
+  async::Task<void> shutdown() override { return inner_.shutdown(); }
+  void close() noexcept override { inner_.close(); }
+
+ private:
+  net::Stream& inner_;
+  std::size_t piece_;
+  std::size_t left_ = 0;
+};
+
 class WireClient {
  public:
   WireClient(net::Loop& loop, std::uint16_t port) : loop_(loop), port_(port) {}
@@ -171,9 +216,10 @@ class WireClient {
 
   async::Task<void> connect() {
     stream_ = co_await net::TcpStream::connect(loop_, "127.0.0.1", port_, std::chrono::milliseconds(5000));
+    io_ = stream_.get();
   }
   // Bytes as they are.
-  async::Task<void> send(std::string bytes) { co_await stream_->write_all(as_bytes(bytes)); }
+  async::Task<void> send(std::string bytes) { co_await io_->write_all(as_bytes(bytes)); }
   static std::string packet(std::uint8_t type, std::uint8_t status, std::string_view body) {
     std::string out(tds::packet_header_bytes, '\0');
     tds::store_header(reinterpret_cast<std::uint8_t*>(out.data()),
@@ -186,7 +232,7 @@ class WireClient {
     writer.begin(static_cast<tds::PacketType>(type), first_status);
     writer.write(as_bytes(body));
     writer.finish();
-    co_await stream_->write_all(writer.ready());
+    co_await io_->write_all(writer.ready());
   }
 
   // The next message, retold. Sets `largest_packet`.
@@ -197,8 +243,8 @@ class WireClient {
       if (at_ == have_.size()) {
         std::size_t got = 0;
         try {
-          got = co_await net::with_deadline(loop_, std::chrono::milliseconds(10'000), "an answer",
-                                            stream_->read_some(chunk));
+          got =
+              co_await net::with_deadline(loop_, std::chrono::milliseconds(10'000), "an answer", io_->read_some(chunk));
         } catch (const Error& error) {
           if (error.category() != Category::connection) throw;
         }
@@ -235,14 +281,8 @@ class WireClient {
   async::Task<Answer> log_in(std::string user = "sa", std::string password = "secret", std::string database = "shop",
                              std::uint32_t packet_wish = 4096, std::uint8_t encryption = 2) {
     co_await connect();
-    std::string prelogin = from_hex(
-        "00 00 1A 00 06 01 00 20 00 01 02 00 21 00 01 03 00 22 00 04 04 00 26 00 01 FF"
-        "00 01 00 00 00 00 02 00 00 00 00 00 00");
-    prelogin[32] = static_cast<char>(encryption);
-    co_await send_message(0x12, std::move(prelogin));
-    const Answer pre = co_await receive();
-    pre_login_reply = raw;
-    if (pre.closed) co_return pre;
+    const int reply = co_await pre_login(encryption);
+    if (reply < 0) co_return Answer{.story = "closed", .rows = {}, .closed = true};
     Answer answer = co_await ask(0x10, login7(user, password, database, packet_wish));
     if (const std::size_t at = answer.story.find("env 4="); at != std::string::npos) {
       packet_bytes = static_cast<std::size_t>(std::stoul(answer.story.substr(at + 6)));
@@ -286,6 +326,31 @@ class WireClient {
     login.append(data);
     return std::string(as_text(login.view()));
   }
+  // PRELOGIN alone; gives the server's ENCRYPTION byte.
+  async::Task<int> pre_login(std::uint8_t encryption) {
+    std::string prelogin = from_hex(
+        "00 00 1A 00 06 01 00 20 00 01 02 00 21 00 01 03 00 22 00 04 04 00 26 00 01 FF"
+        "00 01 00 00 00 00 02 00 00 00 00 00 00");
+    prelogin[32] = static_cast<char>(encryption);
+    co_await send_message(0x12, std::move(prelogin));
+    const Answer answer = co_await receive();
+    pre_login_reply = raw;
+    co_return answer.closed ? -1 : static_cast<std::uint8_t>(raw.at(raw.size() - 3));
+  }
+  // The TLS handshake, wrapped in packets of at most `piece` bytes of payload.
+  async::Task<void> start_tls(std::size_t piece) {
+    wrap_ = std::make_unique<HandshakePackets>(*stream_, piece);
+    tls_ = std::make_unique<net::TlsStream>(
+        net::TlsContext::client({.verify = false, .max_version = net::TlsVersion::tls1_2}), *wrap_);
+    co_await tls_->handshake();
+    wrap_->wrapping = false;
+    io_ = tls_.get();
+  }
+  // Encryption of the login only: what follows is plain.
+  void end_tls() {
+    tls_->release();
+    io_ = stream_.get();
+  }
   void close() { stream_->close(); }
   net::TcpStream& stream() { return *stream_; }
 
@@ -293,6 +358,9 @@ class WireClient {
   net::Loop& loop_;
   std::uint16_t port_;
   std::unique_ptr<net::TcpStream> stream_;
+  std::unique_ptr<HandshakePackets> wrap_;
+  std::unique_ptr<net::TlsStream> tls_;
+  net::Stream* io_ = nullptr;
   std::string have_;
   std::size_t at_ = 0;
 };
