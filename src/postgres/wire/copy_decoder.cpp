@@ -21,6 +21,15 @@ CopyDecoder::CopyDecoder(std::vector<CopyColumn> columns) : fields_(columns.size
     columns_.push_back(Column{.plan = std::move(plan), .loss = std::move(loss)});
     Codecs::bind(columns_.back());
   }
+  for (const Column& column : columns_) {
+    if (column.width < 0) {
+      fixed_.clear();
+      return;
+    }
+    const auto width = static_cast<std::uint32_t>(column.width);
+    fixed_.push_back({.length_word = byte_swap(width), .stride = width + 4});
+    fixed_bytes_ += width + 4;
+  }
 }
 
 void CopyDecoder::restart() noexcept {
@@ -75,7 +84,24 @@ CopyDecoder::Got CopyDecoder::accept(ByteView message) noexcept {
     return Got::end;
   }
   if (static_cast<std::size_t>(count) != columns_.size()) return malformed("the field count is not the column count");
-  return split(at + 2, end);
+  at += 2;
+  if (!fixed_.empty() && static_cast<std::size_t>(end - at) == fixed_bytes_ && split_fixed(at)) return Got::row;
+  return split(at, end);
+}
+
+bool CopyDecoder::split_fixed(const std::uint8_t* at) noexcept {
+  assert(pending_ < block_rows);
+  const std::uint8_t** field = fields_.data() + pending_;
+  std::uint32_t wrong = 0;
+  for (const FixedField& fixed : fixed_) {
+    wrong |= load_le<std::uint32_t>(at) ^ fixed.length_word;
+    *field = at + 4;
+    field += block_rows;
+    at += fixed.stride;
+  }
+  if (wrong != 0) return false;
+  ++pending_;
+  return true;
 }
 
 CopyDecoder::Got CopyDecoder::split(const std::uint8_t* at, const std::uint8_t* end) noexcept {

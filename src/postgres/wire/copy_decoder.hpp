@@ -102,9 +102,18 @@ class CopyDecoder {
 
   const std::uint8_t* header(const std::uint8_t* at, const std::uint8_t* end) noexcept;
   Got split(const std::uint8_t* at, const std::uint8_t* end) noexcept;
+  bool split_fixed(const std::uint8_t* at) noexcept;
   Got malformed(std::string_view what, const Column* column = nullptr) noexcept;
 
+  // Where every column has a fixed width, a row without NULL has one size and one right value for each length word.
+  struct FixedField {
+    std::uint32_t length_word;  // as it lies on the wire
+    std::uint32_t stride;       // to the next length word
+  };
+
   std::vector<Column> columns_;
+  std::vector<FixedField> fixed_;            // empty where a column's width varies
+  std::size_t fixed_bytes_ = 0;              // of the fields of such a row
   std::vector<const std::uint8_t*> fields_;  // column after column, block_rows each: the value behind its length word
   std::size_t pending_ = 0;
   std::uint64_t decoded_ = 0;
