@@ -126,6 +126,7 @@ inline constexpr milliseconds mssql_keep_alive_timeout{15'000};
 inline constexpr milliseconds mssql_commit_timeout{300'000};      // a COMMIT that was sent is awaited so long
 inline constexpr milliseconds mssql_rollback_timeout{10'000};     // else the session is closed, which rolls back too
 inline constexpr milliseconds mssql_ledger_lock_timeout{15'000};  // for a COMMIT in flight to show itself
+inline constexpr int mssql_finalize_tries_max = 3;                // after deadlocks and lock timeouts
 inline constexpr std::uint64_t mssql_bulk_rows = 131'072;         // of one INSERT BULK statement
 inline constexpr std::uint64_t mssql_bulk_rows_columnstore = 1'048'576;  // a whole row group
 inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows of a ledger

@@ -1,0 +1,63 @@
+// The ledger: what of a transfer is committed, decided by inserting a key and never by looking (design: Ledger).
+//
+// Every slice's transaction and every finalize begins with claim(): the key's row lock tells a second attempt to wait,
+// the committed key that it is done. When a COMMIT's outcome is not known, decide() tries the key on a fresh session.
+#pragma once
+
+#include <string>
+
+#include "mssql/session_pool.hpp"
+
+namespace rowferry::mssql {
+
+// Attempt 0 for steps that touch the target itself: any attempt meets the same key.
+inline constexpr int attempt_of_target = 0;
+inline constexpr std::string_view step_staging = "staging";
+inline constexpr std::string_view step_finalize = "finalize";
+std::string step_of_slice(int index);  // "slice 3"
+
+struct LedgerKey {
+  std::string transfer_id;
+  int attempt = 0;
+  std::string step;
+};
+
+class Ledger {
+ public:
+  Ledger(SessionPool& pool, std::string database, std::string schema);
+
+  // Makes the table if it is missing, in a transaction of its own; a lost race is no error.
+  async::Task<void> ensure(const Lease& lease) const;
+  // Within the caller's transaction. True: the key was there (the transaction is rolled back by then).
+  async::Task<bool> claim(const Lease& lease, LedgerKey key, std::string staging) const;
+  // What the step has done, within the same transaction.
+  async::Task<void> note(const Lease& lease, LedgerKey key, std::uint64_t rows, std::string hash) const;
+
+  enum class Outcome : std::uint8_t {
+    committed,  // the key is there
+    absent,     // it is not: the step can be done again
+    unknown,    // somebody still holds it
+  };
+  // On a session of its own.
+  async::Task<Outcome> decide(LedgerKey key) const;
+
+  // Committed rows of a transfer. Waits for commits in flight, up to the session's lock timeout.
+  async::Task<std::vector<system::LedgerEntry>> entries(const Lease& lease, std::string transfer_id) const;
+  // Forgets the rows of one attempt: its staging is gone.
+  async::Task<void> forget(const Lease& lease, std::string transfer_id, int attempt) const;
+  async::Task<void> forget_old(const Lease& lease, std::chrono::hours keep) const;
+
+  const std::string& table() const noexcept { return table_; }  // quoted
+  std::string create_statement() const;
+  std::string claim_statement(const LedgerKey& key, std::string_view staging) const;
+
+ private:
+  async::Task<bool> exists(const Lease* lease) const;
+
+  SessionPool& pool_;
+  std::string database_;
+  std::string schema_;
+  std::string table_;
+};
+
+}  // namespace rowferry::mssql

@@ -1,0 +1,211 @@
+#include "mssql/target.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "mssql/dialect.hpp"
+#include "mssql/errors.hpp"
+
+namespace rowferry::mssql {
+
+using async::Task;
+using system::TargetRequest;
+
+namespace {
+
+std::string database_of(const TargetRequest& request) {
+  return request.table.parts.size() == 3 ? request.table.parts[0] : std::string();
+}
+
+std::string why_not_loadable(const ColumnFacts& column) {
+  if (column.encrypted) return "it is encrypted by the client (Always Encrypted)";
+  switch (column.meta.type.id) {
+    case tds::DataType::sql_variant:
+    case tds::DataType::udt:
+    case tds::DataType::vector:
+    case tds::DataType::tvp:
+      return fmt::format("{} cannot be loaded in bulk", column.native);
+    default:
+      return {};
+  }
+}
+
+// The plan knows code pages by the collation's name: the server has the last word.
+Task<void> check_collations(const Lease* lease, const std::vector<system::ColumnPlan>* columns) {
+  for (const system::ColumnPlan& column : *columns) {
+    if (column.target_native.find(" COLLATE ") == std::string::npos) continue;
+    const SqlType type = parse_type(column.target_native);
+    const std::optional<std::uint16_t> page = co_await read_code_page(*lease, type.collation);
+    if (!page) {
+      throw Error(Category::input, "unknown_collation", fmt::format("the server has no collation {}", type.collation))
+          .with_column(column.target)
+          .with_field("columns.type");
+    }
+    if (type.name.starts_with('n') || *page == code_page_of(type.collation)) continue;
+    throw Error(Category::unsupported, "unknown_collation",
+                fmt::format("the collation {} has code page {}, which was not expected", type.collation, *page))
+        .with_column(column.target);
+  }
+}
+
+}  // namespace
+
+system::TargetColumn target_column(const ColumnFacts& column) {
+  system::TargetColumn out;
+  out.name = column.name;
+  out.native = column.native;
+  out.nullable = column.nullable;
+  out.identity = column.identity;
+  out.insertable = column.insertable();
+  out.why_not = column.why_not_insertable();
+  out.has_default = column.has_default;
+  out.compared = column.meta.type.id != tds::DataType::xml && column.meta.type.id != tds::DataType::json;
+  if (const std::string why = why_not_loadable(column); !why.empty()) {
+    out.loadable = false;
+    out.why_not = why;
+    return out;
+  }
+  try {
+    out.type = logical_type(column.meta);
+  } catch (const Error& error) {
+    out.loadable = false;
+    out.why_not = error.detail();
+  }
+  return out;
+}
+
+Task<Lease> TargetImpl::open(const TargetRequest* request) {
+  co_return co_await pool_.open({.database = database_of(*request), .lock_timeout_ms = request->load.lock_timeout_ms});
+}
+
+Task<Place> TargetImpl::place_of(const Lease* lease, const TargetRequest* request) {
+  const std::vector<std::string>& parts = request->table.parts;
+  if (parts.empty() || parts.size() > 3) {
+    throw Error(Category::input, "bad_name", "a table is named by one to three parts: database, schema, table")
+        .with_field("target.table");
+  }
+  server_ = co_await read_server(*lease);
+  Place place;
+  place.database = database_of(*request);
+  place.table = parts.back();
+  if (parts.size() > 1) place.schema = parts[parts.size() - 2];
+  if (place.schema.empty()) place.schema = server_.default_schema;
+  place.ledger_schema = pool_.options().ledger_schema.empty() ? place.schema : pool_.options().ledger_schema;
+  co_return place;
+}
+
+Task<system::TargetTable> TargetImpl::describe(const TargetRequest& request) {
+  const Lease lease = co_await open(&request);
+  const Place place = co_await place_of(&lease, &request);
+  const TableFacts table = co_await read_table(lease, place.schema, place.table);
+  system::TargetTable out;
+  out.server = server_.server();
+  out.exists = table.exists;
+  for (const ColumnFacts& column : table.columns) out.columns.push_back(target_column(column));
+  if (const IndexFacts* const key = table.primary_key(); key != nullptr) out.primary_key = key->key_names;
+  co_return out;
+}
+
+system::NaturalType TargetImpl::natural_type(const system::SourceColumn& column, std::string_view wanted_type,
+                                             bool in_key) const {
+  return mssql::natural_type(column, wanted_type, in_key, server_.code_page);
+}
+
+std::vector<std::string> plan_statements(const Decision& decision, const TableFacts& table, const Ledger& ledger,
+                                         const std::vector<system::ColumnPlan>& columns, const TargetRequest& request) {
+  std::vector<std::string> out;
+  const std::string staging = "rowferry_<id>_<attempt>";
+  std::vector<std::string> names;
+  for (const system::ColumnPlan& column : columns) names.push_back(column.target);
+  const bool direct = decision.finalizer == system::Finalizer::direct;
+  if (!direct) out.push_back(create_staging(decision, table.schema, staging));
+  out.push_back(fmt::format("INSERT BULK {} ({}) WITH ({}KEEP_NULLS)",
+                            direct ? table.quoted_name() : quoted(table.schema, staging), quoted_list(names),
+                            decision.table_lock_bulk ? "TABLOCK, " : ""));
+  out.push_back("BEGIN TRANSACTION");
+  out.push_back(ledger.claim_statement({"<id>", attempt_of_target, std::string(step_finalize)}, direct ? "" : staging));
+  if (!direct) {
+    for (FinalizeStatement& statement : finalize_statements(decision, table, staging, columns, request.mode)) {
+      out.push_back(std::move(statement.sql));
+    }
+  }
+  out.push_back("COMMIT TRANSACTION");
+  return out;
+}
+
+Task<system::TargetPlan> TargetImpl::plan(const TargetRequest& request, const std::vector<system::ColumnPlan>& columns,
+                                          const std::vector<std::string>& source_key) {
+  const Lease lease = co_await open(&request);
+  const Place place = co_await place_of(&lease, &request);
+  Situation situation;
+  situation.server = server_;
+  situation.table = co_await read_table(lease, place.schema, place.table);
+  situation.rights = co_await read_rights(lease, situation.table);
+  if (situation.table.exists && situation.table.kind == "U") {
+    situation.empty = co_await read_is_empty(lease, situation.table);
+  }
+  if (needs_rebuild(situation.table, request, columns)) {
+    situation.dependants = co_await read_dependants(lease, situation.table);
+  }
+  if (!situation.table.exists) co_await check_collations(&lease, &columns);
+  Decision decision = decide(situation, request, columns, source_key);
+  planned_definition_ = situation.table.definition();
+  const Ledger ledger(pool_, place.database, place.ledger_schema);
+  system::TargetPlan out;
+  out.finalizer = decision.finalizer;
+  out.finalizer_reason = decision.reason;
+  out.creates = decision.creates;
+  out.statements = plan_statements(decision, situation.table, ledger, columns, request);
+  out.notices = std::move(decision.notices);
+  out.dropped = std::move(decision.dropped);
+  for (const ColumnFacts& column : situation.table.columns) {
+    const bool loaded = std::ranges::find(columns, column.name, &system::ColumnPlan::target) != columns.end();
+    if (!loaded && column.insertable()) out.unmatched_target.push_back(column.name);
+  }
+  co_return out;
+}
+
+Task<system::Remains> TargetImpl::remains(const TargetRequest& request, const std::string& transfer_id) {
+  const Lease lease = co_await open(&request);
+  const Place place = co_await place_of(&lease, &request);
+  const Ledger ledger(pool_, place.database, place.ledger_schema);
+  system::Remains out;
+  switch (co_await ledger.decide({transfer_id, attempt_of_target, std::string(step_finalize)})) {
+    case Ledger::Outcome::committed:
+      out.finalized = true;
+      break;
+    case Ledger::Outcome::absent:
+      break;
+    case Ledger::Outcome::unknown:
+      throw Error(Category::commit_unknown, "commit_unknown",
+                  "whether the transfer's finalize was committed cannot be told yet")
+          .with_hint("another session still holds the ledger's key: resume again later");
+  }
+  for (system::LedgerEntry& entry : co_await ledger.entries(lease, transfer_id)) {
+    out.latest_attempt = std::max(out.latest_attempt, entry.attempt);
+    if (entry.step == step_finalize) {
+      out.finalize = entry;
+    } else if (entry.step == step_staging) {
+      const bool there = co_await object_exists(lease, place.schema, entry.staging);
+      if (there) out.staging_attempt = std::max(out.staging_attempt, entry.attempt);
+    }
+    out.slices.push_back(std::move(entry));
+  }
+  std::erase_if(out.slices, [&](const system::LedgerEntry& entry) {
+    return entry.attempt == attempt_of_target || entry.attempt != out.staging_attempt || entry.step == step_staging;
+  });
+  co_return out;
+}
+
+Task<std::unique_ptr<system::Loading>> TargetImpl::begin(const system::LoadRequest& request) {
+  Place place;
+  {
+    const Lease lease = co_await open(&request.what);
+    place = co_await place_of(&lease, &request.what);
+  }
+  co_return co_await LoadingImpl::begin(&pool_, request, std::move(place), planned_definition_);
+}
+
+}  // namespace rowferry::mssql
