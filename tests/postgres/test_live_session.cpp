@@ -56,7 +56,8 @@ class HbaLine {
 Test(live_session, settings_that_change_results_are_set) {
   Live live("live_session");
   live.sql(
-      "DROP ROLE IF EXISTS live_session_role; CREATE ROLE live_session_role LOGIN; ALTER ROLE live_session_role SET DateStyle = 'German'; ALTER ROLE "
+      "DROP ROLE IF EXISTS live_session_role; CREATE ROLE live_session_role LOGIN; ALTER ROLE live_session_role SET "
+      "DateStyle = 'German'; ALTER ROLE "
       "live_session_role SET TimeZone = 'Asia/Tokyo'; "
       "ALTER ROLE live_session_role SET statement_timeout = 1; ALTER ROLE live_session_role SET extra_float_digits = "
       "-5; "
