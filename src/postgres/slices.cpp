@@ -13,7 +13,6 @@ namespace rowferry::postgres {
 
 namespace {
 
-using system::Slice;
 using system::SliceBy;
 using system::SlicePlan;
 
