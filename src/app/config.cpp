@@ -1,5 +1,6 @@
 #include "app/config.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -78,7 +79,7 @@ class Section {
     for (const auto& [name, node] : table_) {
       const std::string_view found = name.str();
       if (std::find(known_.begin(), known_.end(), found) != known_.end()) continue;
-      const std::string near = nearest(found, known_);
+      const std::string_view near = nearest(found, known_);
       fail("unknown_field",
            fmt::format("unknown key {} (line {}){}", key(found), node.source().begin.line,
                        near.empty() ? "" : fmt::format(": did you mean {}?", near)),
@@ -99,7 +100,7 @@ class Section {
 
   const toml::table& table_;
   std::string path_;
-  std::vector<std::string> known_;
+  std::vector<std::string_view> known_;  // literals of the callers
 };
 
 void read_server(Section section, ServerConfig& server) {
@@ -287,7 +288,9 @@ void parse_listen(std::string_view text, std::string& host, std::uint16_t& port)
 }
 
 bool is_loopback(std::string_view host) noexcept {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  in_addr v4{};
+  if (inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "::1";
 }
 
 Config parse_config(std::string_view text, const std::string& path) {
