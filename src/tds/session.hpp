@@ -114,8 +114,8 @@ class Session {
  private:
   friend class BulkLoad;
   struct Impl;
-  explicit Session(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Session(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
 };
 
 struct BulkStats {
@@ -136,8 +136,9 @@ class BulkLoad {
   BulkLoad(const BulkLoad&) = delete;
   BulkLoad& operator=(const BulkLoad&) = delete;
 
-  // Encodes and sends; returns when the socket took all but the last packet. When the server has refused the load
-  // meanwhile, ends it as abort() does and throws the server's error.
+  // Encodes and sends; up to limits::tds_bulk_flush_bytes wait for the next call. When the server has refused the load
+  // meanwhile, ends it as abort() does and throws the server's error. After an error of a value (BulkEncoder) or a
+  // cancellation the load is still open: abort() it.
   async::Task<void> write(const rows::Batch& batch);
   // Ends the message; gives the rows that the server says it has inserted.
   async::Task<std::uint64_t> finish(milliseconds timeout = milliseconds{0});

@@ -159,6 +159,14 @@ void PacketWriter::drop_ready() noexcept {
   packet_at_ = 0;
 }
 
+void PacketWriter::wipe() noexcept {
+  assert(!open_);
+  volatile std::uint8_t* at = out_.data();
+  for (std::size_t i = 0; i < out_.capacity(); ++i) at[i] = 0;
+  out_.clear();
+  packet_at_ = 0;
+}
+
 void PacketWriter::drop_open_payload() noexcept {
   assert(open_);
   out_.resize(packet_at_ + packet_header_bytes);

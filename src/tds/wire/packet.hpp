@@ -132,6 +132,8 @@ class PacketWriter {
   // Whole packets for the wire: each packet_bytes() long, but for the last of a message.
   ByteView ready() const noexcept { return {out_.data(), packet_at_}; }
   void drop_ready() noexcept;
+  // Overwrites what ready() has held; for passwords.
+  void wipe() noexcept;
   // Forgets the packet that is being filled, closed ones stay ready. The message goes on with an empty packet.
   void drop_open_payload() noexcept;
 

@@ -101,6 +101,20 @@ RowDecoder::RowDecoder(std::vector<ColumnMeta> columns, std::vector<rows::Column
   }
 }
 
+RowDecoder::RowDecoder(std::vector<ColumnMeta> columns)
+    : metadata_(std::move(columns)),
+      columns_(metadata_.size()),
+      batch_bytes_(SIZE_MAX),
+      bitmap_((metadata_.size() + 7) / 8),
+      skipping_(true) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    columns_[i].meta = &metadata_[i];
+    columns_[i].name = &metadata_[i].name;
+    columns_[i].framing = tds::framing(metadata_[i].type);
+    columns_[i].fixed = fixed_bytes(metadata_[i].type.id);
+  }
+}
+
 RowDecoder::~RowDecoder() = default;
 
 void RowDecoder::discard() noexcept {

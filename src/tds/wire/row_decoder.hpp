@@ -19,18 +19,20 @@ Parsed skip_value(ByteReader& from, const TypeInfo& type);
 // Bound once to the columns of a result. Resumable at every byte: a row may be cut anywhere. Long values (PLP, text)
 // are gathered as they come; what a sender says of their size beforehand is not trusted with memory.
 //
-// A value that is no value of its type (text with an unpaired surrogate, a byte outside the code page, binary XML, a
-// date beyond its range) goes by the column's ColumnLoss; where that throws, or there is none, error() holds the first
-// such error, and the rest of the result is skipped, so that the reply can be read to its end.
+// A value that cannot be held (text with an unpaired surrogate, a byte outside the code page, binary XML) goes by the
+// column's ColumnLoss; where that throws, or there is none, error() holds the first such error, and the rest of the
+// result is skipped, so that the reply can be read to its end. Bytes that are no value at all are malformed.
 class RowDecoder {
  public:
   // `losses` may be shorter than the columns and hold null; not owned. Throws what logical_type() throws.
   RowDecoder(std::vector<ColumnMeta> columns, std::vector<rows::ColumnLoss*> losses, std::size_t batch_bytes);
+  // Reads past every row, whatever its types: for results that nobody wants.
+  explicit RowDecoder(std::vector<ColumnMeta> columns);
   ~RowDecoder();
   RowDecoder(const RowDecoder&) = delete;
   RowDecoder& operator=(const RowDecoder&) = delete;
 
-  const rows::SchemaPtr& schema() const noexcept { return schema_; }
+  const rows::SchemaPtr& schema() const noexcept { return schema_; }  // null when it only reads past
   const std::vector<ColumnMeta>& metadata() const noexcept { return metadata_; }
 
   // As TokenSink::on_rows. `paused` when the batch has reached batch_bytes: take() it.
