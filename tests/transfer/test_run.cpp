@@ -250,7 +250,7 @@ Test(run, a_slow_target_stops_the_source) {
   source.slices = 1;
   source.batches_per_slice = 40;
   source.rows_per_batch = 8000;
-  service.connections.target.slow_write_ms = 1;
+  service.connections.target.slow_write_ms = 30;
   service.run(one_and_one);
   expect_whole(service);
   const std::size_t batch = source.bytes_given / 40;
