@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -17,14 +18,17 @@ namespace rowferry::app {
 
 namespace {
 
+constexpr Category bad_input[] = {Category::input, Category::forbidden, Category::not_found, Category::unsupported,
+                                  Category::conflict};
+
+// A transfer that ended with one of these has stopped before anything was written.
+bool is_bad_input(const transfer::Problem& problem) {
+  return std::ranges::any_of(bad_input, [&](Category one) { return transfer::to_string(one) == problem.category; });
+}
+
 int exit_code(const Error& error) {
+  if (std::ranges::find(bad_input, error.category()) != std::end(bad_input)) return exit_bad_input;
   switch (error.category()) {
-    case Category::input:
-    case Category::forbidden:
-    case Category::not_found:
-    case Category::unsupported:
-    case Category::conflict:
-      return exit_bad_input;
     case Category::commit_unknown:
       return exit_commit_unknown;
     case Category::cancelled:
@@ -42,7 +46,7 @@ int exit_code(const transfer::Outcome& outcome) {
       return exit_cancelled;
     case transfer::State::failed:
       if (outcome.error && outcome.error->code == "commit_unknown") return exit_commit_unknown;
-      return outcome.error && outcome.error->bad_input() ? exit_bad_input : exit_failed;
+      return outcome.error && is_bad_input(*outcome.error) ? exit_bad_input : exit_failed;
     default:
       return exit_stopped;
   }

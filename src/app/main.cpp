@@ -5,6 +5,7 @@
 
 #include "app/commands.hpp"
 #include "app/sandbox_command.hpp"
+#include "app/service.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 
@@ -67,6 +68,14 @@ async::Task<void> until_signal(net::Loop* loop, Running* running) {
   }
 }
 
+// Shells allow 1024 open files by default and much more on request; connections of clients need them.
+void allow_more_files() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 async::Task<int> serve_all(net::Loop* loop, Service* service) {
   const ServerConfig& config = service->config().server;
   co_await service->manager().start();
@@ -95,6 +104,7 @@ int serve(const ServeOptions& options) {
   try {
     Config config = load_config(options.config);
     if (!options.listen.empty()) parse_listen(options.listen, config.server.host, config.server.port);
+    allow_more_files();
     net::Loop loop;
     Service service(loop, std::move(config));
     return loop.run(serve_all(&loop, &service));
