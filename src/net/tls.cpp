@@ -151,17 +151,22 @@ TlsContext TlsContext::server(const TlsServerOptions& options) {
 // ---- the two buffers between OpenSSL and the inner stream
 
 // OpenSSL reads from `in[begin, end)` and writes to `out`. `sending` is what the inner write is busy with: OpenSSL may
-// add to `out` meanwhile. The input buffer starts small (idle connections) and grows while reads fill it.
+// add to `out` meanwhile. The input buffer starts small, grows while reads fill it and shrinks while they do not: idle
+// connections hold little.
 struct TlsStream::Io {
   std::unique_ptr<std::uint8_t[]> in;
   std::size_t capacity = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
+  std::size_t last = 0;  // what the last read gave
   ByteBuffer out;
   ByteBuffer sending;
 
   std::span<std::uint8_t> room() {
-    if (begin == end) begin = end = 0;
+    if (begin == end) {
+      begin = end = 0;
+      if (capacity > limits::tls_read_bytes_min && last * 4 < capacity) resize(capacity / 2);
+    }
     if (begin != 0) {
       std::memmove(in.get(), in.get() + begin, end - begin);
       end -= std::exchange(begin, 0);
@@ -169,15 +174,16 @@ struct TlsStream::Io {
     if (end == capacity) grow();
     return {in.get() + end, capacity - end};
   }
-  void grow() {
-    const std::size_t bigger = capacity == 0 ? limits::tls_read_bytes_min : capacity * 2;
-    auto next = std::make_unique_for_overwrite<std::uint8_t[]>(bigger);
+  void grow() { resize(capacity == 0 ? limits::tls_read_bytes_min : capacity * 2); }
+  void resize(std::size_t size) {
+    auto next = std::make_unique_for_overwrite<std::uint8_t[]>(size);
     if (end != 0) std::memcpy(next.get(), in.get(), end);
     in = std::move(next);
-    capacity = bigger;
+    capacity = size;
   }
   void filled(std::size_t n) {
     end += n;
+    last = n;
     if (end == capacity && begin == 0 && capacity < limits::socket_read_bytes) grow();
   }
 
