@@ -16,6 +16,12 @@ PostgresConnection::PostgresConnection(net::Loop& loop, ConnectionConfig config)
   shared_ = std::make_shared<Shared>(loop, std::move(options), std::max<std::size_t>(config_.max_sessions, 1));
 }
 
+bool PostgresConnection::honours(std::string_view field, std::string_view value) const {
+  // Every reading is one snapshot; a weaker isolation cannot be had.
+  if (field == "read.isolation") return value == "snapshot" || value == "auto";
+  return field == "read.lock_timeout_ms" || field == "columns.scan_numeric";
+}
+
 system::TableName PostgresConnection::parse_table(std::string_view text) const { return postgres::parse_table(text); }
 
 std::unique_ptr<system::Source> PostgresConnection::make_source() { return std::make_unique<PostgresSource>(shared_); }

@@ -27,6 +27,7 @@ class PostgresConnection final : public system::Connection {
   const std::string& name() const noexcept override { return config_.name; }
   std::string_view system() const noexcept override { return "postgres"; }
   bool writable() const noexcept override { return config_.writable; }
+  bool honours(std::string_view field, std::string_view value) const override;
   system::TableName parse_table(std::string_view text) const override;
   std::unique_ptr<system::Source> make_source() override;
   // Throws Error(unsupported, "not_a_target").

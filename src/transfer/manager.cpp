@@ -58,6 +58,7 @@ struct Manager::Impl {
   Task<Record> load_record(std::string id);
   Task<Document> read_artifact(std::string id);
   std::optional<Submitted> repeated(const SubmitRequest& request) const;
+  Task<std::optional<Submitted>> repeated_with_status(const SubmitRequest& request);
   EntryPtr prepare(const SubmitRequest& request);
   Task<void> record_new(EntryPtr entry, Key key);
   Task<EntryPtr> reopen(std::string id);
@@ -197,6 +198,7 @@ Task<void> Manager::shutdown(std::chrono::milliseconds grace) {
     m.idle.reset();
     co_await m.idle.wait();
   }
+  for (const EntryPtr& entry : m.queue) entry->ended_event().set();
   m.queue.clear();
 }
 
@@ -226,6 +228,22 @@ std::optional<Submitted> Manager::Impl::repeated(const SubmitRequest& request) c
   return Submitted{.id = hit->second.id, .repeated = true, .status = {}};
 }
 
+Task<std::optional<Submitted>> Manager::Impl::repeated_with_status(const SubmitRequest& request) {
+  std::optional<Submitted> before = repeated(request);
+  if (!before) co_return before;
+  if (const EntryPtr entry = find(before->id)) {
+    before->status = entry->status();
+    co_return before;
+  }
+  const Store store = shared.store;
+  const std::optional<std::string> text =
+      co_await net::offload(shared.loop, [store, id = before->id] { return store.read(id); });
+  // Its record may be past its retention: then the key is a new one.
+  if (!text) co_return std::nullopt;
+  before->status = document(parse_record(*text).status.text());
+  co_return before;
+}
+
 EntryPtr Manager::Impl::prepare(const SubmitRequest& request) {
   Spec spec = parse_spec(request.spec);
   std::vector<system::Notice> notices;
@@ -248,10 +266,7 @@ Task<void> Manager::Impl::record_new(EntryPtr entry, Key key) {
 
 Task<Submitted> Manager::submit(SubmitRequest request) {
   Impl& m = *impl_;
-  if (std::optional<Submitted> before = m.repeated(request)) {
-    before->status = co_await status(before->id);
-    co_return std::move(*before);
-  }
+  if (std::optional<Submitted> before = co_await m.repeated_with_status(request)) co_return std::move(*before);
   const EntryPtr entry = m.prepare(request);
   Key key{request.idempotency_key, fingerprint(request.spec), entry->progress().id, WallClock::now()};
   if (!key.key.empty()) m.keys.insert_or_assign(key.key, key);

@@ -130,7 +130,8 @@ class Manager {
   // From interrupted, failed, cancelled; a new attempt under the same id. Else Error(conflict, "transfer_active" or
   // "transfer_ended").
   async::Task<Document> resume(std::string id);
-  // Until it is terminal. A cancellation of the wait leaves the transfer alone.
+  // Until it is terminal, or left in the queue by a shutdown (state queued). A cancellation of the wait leaves the
+  // transfer alone.
   async::Task<Outcome> wait(std::string id);
 
   // {"pipelines": [{"name", "spec", "last_run": {"id", "state"} | null}]}

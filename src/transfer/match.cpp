@@ -187,7 +187,7 @@ class Matcher {
     if (to != nullptr) {
       into_existing(plan, typed, *to, wanted_type, wanted.field);
     } else {
-      into_created(plan, typed, wanted_type, wanted.field);
+      into_created(plan, typed, wanted_type, wanted.field, named && wanted.spec->scan_numeric);
     }
     finish(plan, from, wanted);
     out_.columns.push_back(std::move(plan));
@@ -264,7 +264,7 @@ class Matcher {
   }
 
   void into_created(ColumnPlan& plan, const SourceColumn& from, const std::string& wanted_type,
-                    const std::string& field) {
+                    const std::string& field, bool scanned) {
     try {
       system::NaturalType natural = types_.natural_type(from, wanted_type, in_key(from, plan.target));
       plan.write_type = natural.type;
@@ -272,6 +272,8 @@ class Matcher {
       plan.target_nullable = from.nullable && !in_key(from, plan.target);
       plan.compared = natural.compared;
       plan.identity = false;
+      // What the target says of a decimal without bounds is settled by the scan.
+      if (scanned) natural.notices.clear();
       for (Notice& notice : natural.notices) {
         if (notice.column.empty()) notice.column = from.name;
         out_.notices.push_back(std::move(notice));

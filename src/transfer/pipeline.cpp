@@ -123,15 +123,26 @@ Task<void> Pipeline::conclude() {
 }
 
 Task<std::optional<std::size_t>> Pipeline::next_slice() {
-  const Lap lap(progress_.stage(Phase::source_export).waiting_in);
-  while (pending_.empty()) {
-    if (finished_) co_return std::nullopt;
-    work_.reset();
-    co_await work_.wait();
+  StageClock& stage = progress_.stage(Phase::source_export);
+  for (;;) {
+    if (pending_.empty()) {
+      if (finished_) co_return std::nullopt;
+      const Lap lap(stage.waiting_in);
+      work_.reset();
+      co_await work_.wait();
+    } else if (streams_.size() >= importers_.size()) {
+      // Slices smaller than a channel would pile up in front of a slow target.
+      const Lap lap(stage.waiting_out);
+      stream_taken_.reset();
+      co_await stream_taken_.wait();
+    } else {
+      break;
+    }
   }
   const std::size_t position = pending_.front();
   pending_.pop_front();
   const int retries = progress_.slices[position].retries;
+  const Lap lap(stage.waiting_in);
   if (retries > 0) co_await net::sleep_for(loop_, backoff(in_.host->backoff_first(), retries));
   co_return position;
 }
@@ -283,6 +294,7 @@ Task<Pipeline::StreamPtr> Pipeline::next_stream() {
   }
   StreamPtr stream = std::move(streams_.front());
   streams_.pop_front();
+  stream_taken_.set();
   co_return stream;
 }
 

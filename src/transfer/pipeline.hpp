@@ -102,9 +102,10 @@ class Pipeline {
   std::vector<Exporter> exporters_;
   std::vector<Importer> importers_;
   std::deque<std::size_t> pending_;  // positions in in_.slices
-  std::deque<StreamPtr> streams_;    // open, not yet taken by a load worker
+  std::deque<StreamPtr> streams_;    // open, not yet taken by a load worker; no more of them than load workers
   async::Event work_;                // pending_ has grown, or finished_
   async::Event stream_ready_;        // streams_ has grown, or finished_
+  async::Event stream_taken_;        // streams_ has shrunk
   async::Event settled_;             // done_ has grown
   std::size_t done_ = 0;
   bool finished_ = false;

@@ -117,6 +117,18 @@ Task<void> leave_running(Service* s) {
   s->id = co_await submit(s, plain_spec);
   co_await s->connections.source.gate.reached("read");
 }
+Task<void> leave_queued(Service* s) {
+  s->connections.source.gate.close("read");
+  (void)co_await submit(s, plain_spec);
+  co_await s->connections.source.gate.reached("read");
+  s->id = co_await submit(s, plain_spec);
+}
+Task<void> resume_it(Service* s) {
+  s->connections.source.gate.open("read");
+  s->note = co_await state_of(s, s->id);
+  (void)co_await s->manager->resume(s->id);
+  co_await s->finish();
+}
 Task<void> look(Service* s) {
   s->connections.source.gate.open("read");
   s->artifact = Json::parse((co_await s->manager->artifact(s->id)).json);
@@ -222,6 +234,25 @@ Test(manager, a_shutdown_cancels_what_runs_and_leaves_nothing) {
   EXPECT_TEXT(text_at(service.artifact, "error.code"), "shutdown");
   cr_expect(service.connections.target.stagings.empty());
   cr_expect_not(service.connections.target.locked);
+}
+
+Test(manager, what_a_shutdown_leaves_queued_is_interrupted_and_can_be_resumed) {
+  Service service;
+  service.settings.max_transfers = 1;
+  service.run(leave_queued);
+  service.run(resume_it);
+  EXPECT_TEXT(service.note, "interrupted");
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+}
+
+Test(manager, interrupted_transfers_are_resumed_at_start_when_configured) {
+  Service service;
+  service.settings.max_transfers = 1;
+  service.run(leave_queued);
+  service.settings.resume_on_start = true;
+  service.connections.source.gate.open("read");
+  service.run([](Service* s) -> Task<void> { co_await s->finish(); });
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
 }
 
 Test(manager, the_second_transfer_into_one_target_is_busy) {

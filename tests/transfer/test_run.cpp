@@ -262,6 +262,20 @@ Test(run, a_slow_target_stops_the_source) {
   cr_expect_not(text_at(service.artifact, "advice").empty());
 }
 
+Test(run, small_slices_do_not_pile_up_before_a_slow_target) {
+  Service service;
+  SourceScript& source = service.connections.source;
+  source.slices = 40;
+  source.batches_per_slice = 1;
+  source.rows_per_batch = 4000;
+  service.connections.target.slow_write_ms = 10;
+  service.run(plain);
+  expect_whole(service);
+  const std::size_t slice = source.bytes_given / 40;
+  // Two wait in the queue, two are written, two are read.
+  cr_expect_leq(source.most_unwritten, 7 * slice);
+}
+
 Test(run, drained_slices_stay_within_the_budget) {
   Service service;
   service.connections.source.rows_per_batch = 2000;
