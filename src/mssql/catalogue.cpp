@@ -86,6 +86,14 @@ Task<void> read_object(const Lease* lease, TableFacts* table) {
   while (table->kind.ends_with(' ')) table->kind.pop_back();
 }
 
+Task<void> check_schema(const Lease* lease, const TableFacts* table) {
+  const ResultSet set =
+      co_await lease->query_if_there(fmt::format("SELECT SCHEMA_ID({}) AS id", literal(table->schema)));
+  if (set.rows.empty() || !set.at(0, "id").is_null()) co_return;
+  throw Error(Category::not_found, "schema_missing", fmt::format("there is no schema {}", quoted(table->schema)))
+      .with_hint("create it, or name another one in target.table");
+}
+
 Task<void> read_properties(const Lease* lease, TableFacts* table) {
   const ResultSet set =
       co_await lease->query_if_there(fmt::format("SELECT * FROM sys.tables WHERE object_id = {}", table->object_id));
@@ -212,6 +220,7 @@ Task<TableFacts> read_table(const Lease& lease, std::string schema, std::string 
   TableFacts table;
   table.schema = std::move(schema);
   table.name = std::move(name);
+  co_await check_schema(&lease, &table);
   co_await read_object(&lease, &table);
   if (!table.exists || table.kind != "U") co_return table;
   co_await read_properties(&lease, &table);

@@ -116,7 +116,8 @@ struct Rights {
 };
 
 async::Task<ServerFacts> read_server(const Lease& lease);
-// `schema` and `name` as the user wrote them; exists = false when there is no such object.
+// `schema` and `name` as the user wrote them; exists = false when there is no such object. Error(not_found,
+// "schema_missing").
 async::Task<TableFacts> read_table(const Lease& lease, std::string schema, std::string name);
 async::Task<std::vector<Dependant>> read_dependants(const Lease& lease, const TableFacts& table);
 async::Task<Rights> read_rights(const Lease& lease, const TableFacts& table);

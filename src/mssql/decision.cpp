@@ -53,15 +53,7 @@ class Decider {
     if (request_.mode == Mode::fail_if_exists) {
       throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", name));
     }
-    if (table_.kind != "U") {
-      throw Error(Category::unsupported, "not_a_table",
-                  fmt::format("{} is no table but {}", name,
-                              table_.kind == "V" ? "a view" : (table_.kind == "SN" ? "a synonym" : "another object")));
-    }
-    if (table_.external) throw Error(Category::unsupported, "table_kind", name + " is an external table");
-    if (table_.history) {
-      throw Error(Category::unsupported, "table_kind", name + " is the history of a temporal table: it takes no rows");
-    }
+    check_kind(table_);
   }
 
   void create() {
@@ -343,6 +335,20 @@ std::vector<std::string> target_names(const std::vector<ColumnPlan>& columns) {
 }
 
 }  // namespace
+
+void check_kind(const TableFacts& table) {
+  if (!table.exists) return;
+  const std::string name = table.quoted_name();
+  if (table.kind != "U") {
+    throw Error(Category::unsupported, "not_a_table",
+                fmt::format("{} is no table but {}", name,
+                            table.kind == "V" ? "a view" : (table.kind == "SN" ? "a synonym" : "another object")));
+  }
+  if (table.external) throw Error(Category::unsupported, "table_kind", name + " is an external table");
+  if (table.history) {
+    throw Error(Category::unsupported, "table_kind", name + " is the history of a temporal table: it takes no rows");
+  }
+}
 
 bool needs_rebuild(const TableFacts& table, const TargetRequest& request, const std::vector<ColumnPlan>& columns) {
   if (!table.exists || request.mode != Mode::replace) return false;

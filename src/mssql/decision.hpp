@@ -41,6 +41,9 @@ struct Decision {
   std::vector<system::Notice> notices;
 };
 
+// Throws Error(unsupported, "not_a_table" / "table_kind") for an object that takes no rows.
+void check_kind(const TableFacts& table);
+
 // True when the mode and columns ask for a definition that the existing table does not have.
 bool needs_rebuild(const TableFacts& table, const system::TargetRequest& request,
                    const std::vector<system::ColumnPlan>& columns);

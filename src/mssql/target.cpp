@@ -100,6 +100,7 @@ Task<system::TargetTable> TargetImpl::describe(const TargetRequest& request) {
   const Lease lease = co_await open(&request);
   const Place place = co_await place_of(&lease, &request);
   const TableFacts table = co_await read_table(lease, place.schema, place.table);
+  check_kind(table);
   system::TargetTable out;
   out.server = server_.server();
   out.exists = table.exists;
