@@ -180,7 +180,6 @@ class Decider {
     out_.table_lock_bulk = wish == "auto" ? !direct || lone_heap : wish == "true";
     out_.table_lock_insert =
         wish == "auto" ? (at_.empty || request_.mode != Mode::append) && !table_.columnstore() : wish == "true";
-    if (table_.memory_optimized) out_.table_lock_bulk = out_.table_lock_insert = false;
   }
 
   void silence_triggers() {
@@ -343,6 +342,9 @@ void check_kind(const TableFacts& table) {
     throw Error(Category::unsupported, "not_a_table",
                 fmt::format("{} is no table but {}", name,
                             table.kind == "V" ? "a view" : (table.kind == "SN" ? "a synonym" : "another object")));
+  }
+  if (table.memory_optimized) {
+    throw Error(Category::unsupported, "table_kind", name + " is a memory-optimized table: they cannot be loaded yet");
   }
   if (table.external) throw Error(Category::unsupported, "table_kind", name + " is an external table");
   if (table.history) {

@@ -192,7 +192,7 @@ Task<std::vector<Notice>> LoadingImpl::after_steps() {
     co_await after_step("UPDATE STATISTICS " + table.quoted_name(), "statistics_not_updated", &notices);
   }
   if (!staging_.empty()) co_await drop_staging(&lock_);
-  co_await ledger_.forget_old(lock_, pool_.options().ledger_keep);
+  co_await after_step(ledger_.forget_old_statement(pool_.options().ledger_keep), "ledger_not_tidied", &notices);
   co_return notices;
 }
 

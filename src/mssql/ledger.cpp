@@ -127,11 +127,12 @@ Task<void> Ledger::forget(const Lease& lease, std::string transfer_id, int attem
       fmt::format("DELETE FROM {} WHERE transfer_id = {} AND attempt = {}", table_, literal(transfer_id), attempt));
 }
 
-Task<void> Ledger::forget_old(const Lease& lease, std::chrono::hours keep) const {
+std::string Ledger::forget_old_statement(std::chrono::hours keep) const {
   const auto since = std::chrono::system_clock::now() - keep;
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(since.time_since_epoch()).count();
   const std::string when = civil::timestamp_text(micros, civil::Fraction::micro, 3, false);
-  co_await lease.execute(fmt::format("DELETE FROM {} WHERE committed_at < {}", table_, literal(when)));
+  // Not waiting for the rows of transfers that are running: those are not old.
+  return fmt::format("DELETE FROM {} WITH (READPAST) WHERE committed_at < {}", table_, literal(when));
 }
 
 }  // namespace rowferry::mssql

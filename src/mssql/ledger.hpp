@@ -45,10 +45,11 @@ class Ledger {
   async::Task<std::vector<system::LedgerEntry>> entries(const Lease& lease, std::string transfer_id) const;
   // Forgets the rows of one attempt: its staging is gone.
   async::Task<void> forget(const Lease& lease, std::string transfer_id, int attempt) const;
-  async::Task<void> forget_old(const Lease& lease, std::chrono::hours keep) const;
 
   const std::string& table() const noexcept { return table_; }  // quoted
   std::string create_statement() const;
+  // Forgets all rows that are older.
+  std::string forget_old_statement(std::chrono::hours keep) const;
   std::string claim_statement(const LedgerKey& key, std::string_view staging) const;
 
  private:

@@ -12,8 +12,7 @@ using async::Task;
 namespace {
 
 // Bulk calls go to the session itself, not through the Lease: the same names and hints are added here.
-Error of_connection(const Error& error, const Lease& lease, std::string_view connection) {
-  (void)lease;
+Error of_connection(const Error& error, std::string_view connection) {
   return explained(error).with_connection(connection);
 }
 
@@ -114,7 +113,7 @@ Task<void> LoaderImpl::write(rows::BatchPtr batch) {
     bulk_rows_ += batch->rows();
     if (bulk_rows_ >= bulk_rows_max_) co_await finish_bulk();
   } catch (const Error& error) {
-    throw of_connection(error, lease_, loading_.pool_.options().name);
+    throw of_connection(error, loading_.pool_.options().name);
   }
 }
 
@@ -141,7 +140,7 @@ Task<system::SliceCommit> LoaderImpl::commit_slice(std::uint64_t rows, const row
   try {
     co_await finish_bulk();
   } catch (const Error& error) {
-    throw of_connection(error, lease_, loading_.pool_.options().name);
+    throw of_connection(error, loading_.pool_.options().name);
   }
   system::SliceCommit out;
   out.acknowledged = acknowledged_;
