@@ -114,6 +114,7 @@ inline constexpr int pg_relock_attempts = 5;              // of a worker that re
 inline constexpr milliseconds pg_relock_pause{200};       // before the second of them, doubled each time
 inline constexpr int pg_begin_attempts = 3;               // when the table changed between catalogue and lock
 inline constexpr milliseconds pg_end_wait{10'000};        // to end a reading's sessions in good order
+inline constexpr std::size_t pg_input_bytes = 120'000;    // libpq's input buffer is widened to hold this: 128 KiB
 inline constexpr std::size_t pg_block_bytes = 64 * 1024;  // rows held as libpq gave them before they are decoded
 inline constexpr milliseconds pg_decode_slice{1};         // decoded at a stretch before others run
 inline constexpr int pg_slices_max = 10'000;              // of one plan

@@ -31,6 +31,7 @@ async::Task<Relation> find_relation(Session* session, const system::TableName* t
   Relation relation;
   relation.oid = static_cast<Oid>(found.integer(0, "oid"));
   relation.sql = quote_table(*table);
+  relation.alias = quote_name(table->parts[1]);
   relation.text = table->text();
   relation.kind = found.text(0, "relkind")[0];
   relation.readable = found.boolean(0, "readable");

@@ -30,6 +30,7 @@ struct Leaf {
 struct Relation {
   Oid oid = 0;
   std::string sql;
+  std::string alias;      // its name without schema, quoted
   std::string text;       // for messages
   char kind = 'r';        // r, p partitioned, v view, m, f
   bool readable = false;  // SELECT on the whole table

@@ -191,7 +191,9 @@ async::Task<void> PostgresReader::pass_on(Run* run, system::BatchSink* to) {
 
 async::Task<void> PostgresReader::undo() {
   co_await session_->stop();
-  if (session_->open() && session_->in_transaction()) co_await session_->query("ROLLBACK TO SAVEPOINT rowferry");
+  if (session_->open() && session_->in_transaction()) {
+    co_await session_->query("ROLLBACK TO SAVEPOINT rowferry; RELEASE SAVEPOINT rowferry");
+  }
 }
 
 async::Task<void> PostgresReader::recover() {

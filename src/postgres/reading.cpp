@@ -218,7 +218,10 @@ async::Task<std::unique_ptr<Session>> ReadingState::import_snapshot() {
   if (!origin.money_locale.empty()) sql += "; SET LOCAL lc_monetary = " + quote_text(origin.money_locale);
   if (!lock_list.empty()) sql += "; LOCK TABLE " + lock_list + " IN ACCESS SHARE MODE NOWAIT";
   if (locks_by_plan) sql += "; EXPLAIN " + select(origin.from, "");
-  co_await session->query(sql + "; SET LOCAL lock_timeout = 0");
+  // The last statement only widens libpq's input buffer, which grows to the largest message and stays so: rows that
+  // have piled up are then read by one call instead of many.
+  sql += fmt::format("; SET LOCAL lock_timeout = 0; SELECT pg_catalog.repeat('x', {})", limits::pg_input_bytes);
+  co_await session->query(sql);
   co_return session;
 }
 

@@ -84,13 +84,19 @@ SlicePlan whole(const Origin& origin, std::string reason) {
   return plan;
 }
 
+// The leaf by its own name, and by the table's to the user's `where`.
+std::string from_leaf(const Origin& origin, const Leaf& leaf) {
+  const std::string from = "ONLY " + leaf.sql;
+  return leaf.oid == origin.relation->oid ? from : from + " AS " + origin.relation->alias;
+}
+
 SlicePlan by_leaf(const Origin& origin) {
   if (!origin.relation || !origin.relation->has_children) throw impossible("the source has no partitions");
   SlicePlan plan{.by = SliceBy::partition, .reason = "one slice for each partition"};
   for (const Leaf& leaf : origin.relation->leaves) {
     if (!leaf.readable) throw impossible(fmt::format("the role may not SELECT from {} itself", leaf.sql));
     const double rows = estimated_rows(leaf);
-    add(plan, "partition " + leaf.sql, {{"ONLY " + leaf.sql, ""}},
+    add(plan, "partition " + leaf.sql, {{from_leaf(origin, leaf), ""}},
         rows < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(rows)));
   }
   if (plan.slices.empty()) add(plan, "no partition", {{origin.from, "false"}});
@@ -103,13 +109,13 @@ std::string block_text(const BlockRange& range) {
   return fmt::format("blocks {} to {}", range.begin, range.end - 1);
 }
 
-Piece block_piece(const Leaf& leaf, const BlockRange& range) {
+Piece block_piece(const Origin& origin, const Leaf& leaf, const BlockRange& range) {
   std::string predicate;
   if (range.begin > 0) predicate = fmt::format("ctid >= '({},0)'::pg_catalog.tid", range.begin);
   if (range.end >= 0) {
     predicate += fmt::format("{}ctid < '({},0)'::pg_catalog.tid", predicate.empty() ? "" : " AND ", range.end);
   }
-  return {"ONLY " + leaf.sql, predicate};
+  return {from_leaf(origin, leaf), predicate};
 }
 
 SlicePlan by_ctid(const Origin& origin, int count, std::string reason) {
@@ -129,7 +135,7 @@ SlicePlan by_ctid(const Origin& origin, int count, std::string reason) {
       } else if (pieces.size() == 4) {
         text += "; …";
       }
-      pieces.push_back(block_piece(leaf, range));
+      pieces.push_back(block_piece(origin, leaf, range));
       const double all = estimated_rows(leaf);
       known = known && all >= 0;
       if (leaf.blocks > 0) rows += all * static_cast<double>(range.blocks) / static_cast<double>(leaf.blocks);
