@@ -38,7 +38,9 @@ int exit_code(const Error& error) {
   }
 }
 
-int exit_code(const transfer::Outcome& outcome) {
+// `untouched`: the transfer had not begun to read or to write when it ended, so whatever was wrong is to be mended
+// outside: a wrong password, an unreachable host, a certificate that is not trusted.
+int exit_code(const transfer::Outcome& outcome, bool untouched) {
   switch (outcome.state) {
     case transfer::State::succeeded:
       return exit_ok;
@@ -46,7 +48,8 @@ int exit_code(const transfer::Outcome& outcome) {
       return exit_cancelled;
     case transfer::State::failed:
       if (outcome.error && outcome.error->code == "commit_unknown") return exit_commit_unknown;
-      return outcome.error && is_bad_input(*outcome.error) ? exit_bad_input : exit_failed;
+      if (!outcome.error || outcome.error->category == transfer::to_string(Category::internal)) return exit_failed;
+      return untouched || is_bad_input(*outcome.error) ? exit_bad_input : exit_failed;
     default:
       return exit_stopped;
   }
@@ -98,7 +101,8 @@ async::Task<int> follow(Service* service, std::string id) {
     fmt::print("{}\n", (co_await service->manager().artifact(id)).json);
   }
   if (outcome.error) fmt::print(stderr, "rowferry: {}: {}\n", outcome.error->code, outcome.error->detail);
-  co_return exit_code(outcome);
+  const transfer::Progress* progress = service->manager().progress(id);
+  co_return exit_code(outcome, progress != nullptr && progress->staging.empty() && progress->rows.read == 0);
 }
 
 struct Job {
