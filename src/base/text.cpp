@@ -171,6 +171,14 @@ std::size_t write_utf16le(std::uint8_t* to, std::string_view utf8) noexcept {
       at += 16;
       to += 32;
     }
+    if (end - at >= 8) {
+      const __m128i half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+      if (_mm_movemask_epi8(half) == 0) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi8(half, zero));
+        at += 8;
+        to += 16;
+      }
+    }
     // One run of up to 16 characters before the fast path is tried again.
     for (int i = 0; i < 16 && at != end; ++i) {
       const std::uint8_t byte = *at;
