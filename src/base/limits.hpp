@@ -102,6 +102,7 @@ inline constexpr std::size_t warnings_max = 200;    // kept of one transfer
 inline constexpr std::size_t list_page_max = 200;
 inline constexpr std::size_t record_bytes_max = 64 * 1024 * 1024;  // a record or artifact that is read back
 inline constexpr seconds idempotency_keep{24 * 3600};
+inline constexpr milliseconds housekeeping_every{3'600'000};  // removal of records past their retention
 inline constexpr std::size_t idempotency_key_chars_max = 256;
 
 // PostgreSQL

@@ -37,8 +37,6 @@ struct Manager::Impl {
   async::Event sampling;  // something runs, or the service ends
   async::Event idle;      // nothing runs
   bool shutting_down = false;
-  bool serving = false;
-  bool closed = false;
 
   net::Loop& loop() { return shared.loop; }
   EntryPtr find(const std::string& id) const {
@@ -64,6 +62,7 @@ struct Manager::Impl {
   Task<EntryPtr> reopen(std::string id);
   Task<void> run_one(EntryPtr entry);
   Task<void> sample();
+  Task<void> housekeep();
   void keep_ended(const EntryPtr& entry);
   void check_pipeline_free(const std::string& name) const;
   std::optional<std::pair<std::string, State>> last_run(const std::string& name) const;
@@ -119,10 +118,12 @@ Task<void> Manager::start() {
 
 Task<void> Manager::serve() {
   Impl& m = *impl_;
-  m.serving = true;
-  async::Scope scope(co_await async::current_context());
+  const async::Context context = co_await async::current_context();
+  async::Scope scope(context);
+  async::Scope background(context);
   std::exception_ptr error;
-  scope.spawn(m.sample());
+  background.spawn(m.sample());
+  background.spawn(m.housekeep());
   try {
     while (!m.shutting_down) {
       while (!m.queue.empty() && m.running.size() < static_cast<std::size_t>(m.settings.max_transfers)) {
@@ -141,10 +142,13 @@ Task<void> Manager::serve() {
   } catch (...) {
     error = std::current_exception();
   }
-  m.closed = true;
-  m.sampling.set();
   co_await scope.join();
-  m.serving = false;
+  background.cancel();
+  try {
+    co_await background.join();
+  } catch (const Error&) {
+    // Cancelled: that is how they end.
+  }
   m.idle.set();
   if (error) std::rethrow_exception(error);
 }
@@ -172,7 +176,7 @@ void Manager::Impl::keep_ended(const EntryPtr& entry) {
 
 // Resident memory and rates, while something runs.
 Task<void> Manager::Impl::sample() {
-  while (!closed) {
+  for (;;) {
     if (running.empty()) {
       sampling.reset();
       co_await sampling.wait();
@@ -181,6 +185,26 @@ Task<void> Manager::Impl::sample() {
     ++shared.tick;
     for (const EntryPtr& entry : running) entry->sample();
     co_await net::sleep_for(shared.loop, limits::sample_every);
+  }
+}
+
+// What is past its retention goes also while the service runs on for months.
+Task<void> Manager::Impl::housekeep() {
+  for (;;) {
+    co_await net::sleep_for(shared.loop, limits::housekeeping_every);
+    std::exception_ptr error;
+    try {
+      const Store store = shared.store;
+      const std::size_t removed =
+          co_await net::offload(shared.loop, [store, retain = settings.retain] { return prune(store, retain); });
+      if (removed > 0) log::info("old records removed", {{"count", removed}});
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (is_cancelled(error)) std::rethrow_exception(error);
+    if (error) log::warning("old records are not removed", {{"error", describe(error)}});
+    const auto now = WallClock::now();
+    std::erase_if(keys, [now](const auto& key) { return now - key.second.at > limits::idempotency_keep; });
   }
 }
 

@@ -31,6 +31,37 @@ std::string interrupted_artifact(const Record& record, std::string_view engine_v
   return artifact_json(progress, spec == nullptr ? "" : spec->text(), engine_version);
 }
 
+bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record& record, WallClock::time_point now,
+                    std::chrono::seconds retain) {
+  if (!is_terminal(record.state) || !record.ended || now - *record.ended <= retain) return false;
+  store.remove(file, record.id);
+  return true;
+}
+
+// The keys that still count; the files of the others are removed.
+std::vector<Key> living_keys(const Store& store, WallClock::time_point now) {
+  std::vector<Key> keys;
+  for (const std::string& text : store.read_keys()) {
+    Json json;
+    try {
+      json = Json::parse(text);
+    } catch (const Error&) {
+      continue;  // half of a file that a dying machine has left: the key is unknown again
+    }
+    const auto part = [&json](std::string_view name) {
+      const Json* value = json.find(name);
+      return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
+    };
+    Key key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
+    if (now - key.at > limits::idempotency_keep) {
+      store.remove_key(key.key);
+    } else {
+      keys.push_back(std::move(key));
+    }
+  }
+  return keys;
+}
+
 class Recovery {
  public:
   Recovery(const Store& store, std::chrono::seconds retain, std::string_view version)
@@ -44,7 +75,7 @@ class Recovery {
         out_.damaged.push_back(fmt::format("{}: {}", id, error.detail()));
       }
     }
-    keys();
+    out_.keys = living_keys(store_, now_);
     return std::move(out_);
   }
 
@@ -53,10 +84,7 @@ class Recovery {
     const RecordFilePtr file = store_.own(id);
     if (!file) return;  // another process is at work on it
     Record record = parse_record(file->read());
-    if (is_terminal(record.state) && record.ended && now_ - *record.ended > retain_) {
-      store_.remove(file, id);
-      return;
-    }
+    if (removed_as_old(store_, file, record, now_, retain_)) return;
     if (!is_terminal(record.state)) {
       mark_interrupted(record);
       store_.write_artifact(id, interrupted_artifact(record, version_));
@@ -64,27 +92,6 @@ class Recovery {
       out_.interrupted.push_back(id);
     }
     if (!record.pipeline.empty()) out_.last_runs.try_emplace(record.pipeline, id, record.state);
-  }
-
-  void keys() {
-    for (const std::string& text : store_.read_keys()) {
-      Json json;
-      try {
-        json = Json::parse(text);
-      } catch (const Error&) {
-        continue;  // half of a file that a dying machine has left: the key is unknown again
-      }
-      const auto part = [&json](std::string_view name) {
-        const Json* value = json.find(name);
-        return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
-      };
-      Key key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
-      if (now_ - key.at > limits::idempotency_keep) {
-        store_.remove_key(key.key);
-      } else {
-        out_.keys.push_back(std::move(key));
-      }
-    }
   }
 
   const Store& store_;
@@ -106,6 +113,22 @@ std::string key_text(const Key& key) {
 
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version) {
   return Recovery(store, retain, engine_version).run();
+}
+
+std::size_t prune(const Store& store, std::chrono::seconds retain) {
+  const auto now = WallClock::now();
+  std::size_t removed = 0;
+  for (const std::string& id : store.ids()) {
+    const RecordFilePtr file = store.own(id);
+    if (!file) continue;
+    try {
+      if (removed_as_old(store, file, parse_record(file->read()), now, retain)) ++removed;
+    } catch (const Error&) {
+      // A damaged record is told of at start-up, and left alone.
+    }
+  }
+  (void)living_keys(store, now);
+  return removed;
 }
 
 }  // namespace rowferry::transfer

@@ -28,4 +28,7 @@ struct Recovered {
 // ended longer than `retain` ago, and old keys.
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version);
 
+// Only the removals of recover(): for a service that runs on. Gives how many records went.
+std::size_t prune(const Store& store, std::chrono::seconds retain);
+
 }  // namespace rowferry::transfer

@@ -53,7 +53,7 @@ Task<void> fill_queue(Service* s) {
   s->note = third + " " + co_await state_of(s, second);
   // Cancelled in the queue: it never ran.
   (void)co_await s->manager->cancel(second);
-  s->note += " " + co_await state_of(s, second);
+  s->note += " " + co_await state_of(s, second) + " " + co_await code_of(s->manager->artifact(second));
   s->note += " " + co_await code_of(s->manager->artifact(first)) + " " + co_await code_of(s->manager->resume(first));
   gate.open("read");
   s->id = first;
@@ -175,7 +175,7 @@ Test(manager, queues_refuses_and_cancels) {
   service.settings.queue_max = 1;
   service.run(fill_queue);
   EXPECT_TEXT(service.note,
-              "queue_full queued cancelled no_artifact_yet transfer_active transfer_ended transfer_ended");
+              "queue_full queued cancelled accepted no_artifact_yet transfer_active transfer_ended transfer_ended");
   EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
 }
 

@@ -112,10 +112,27 @@ Test(store, what_is_past_its_retention_is_removed) {
   store.create(id, record_of(id, State::succeeded));
   store.write_artifact(id, "{}");
   (void)recover(store, std::chrono::hours(1), "test");
+  cr_expect_eq(prune(store, std::chrono::hours(1)), 0);
   cr_expect(store.read(id).has_value());
   (void)recover(store, std::chrono::seconds(-1), "test");
   cr_expect_not(store.read(id).has_value());
   cr_expect_not(store.read_artifact(id).has_value());
+}
+
+Test(store, pruning_leaves_what_runs_and_what_is_owned) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const auto now = time::now();
+  const std::string running = new_transfer_id(now);
+  const std::string owned = new_transfer_id(now + std::chrono::milliseconds(2));
+  const std::string old_one = new_transfer_id(now + std::chrono::milliseconds(4));
+  store.create(running, record_of(running, State::running));
+  const RecordFilePtr mine = store.create(owned, record_of(owned, State::failed));
+  store.create(old_one, record_of(old_one, State::failed));
+  cr_expect_eq(prune(store, std::chrono::seconds(-1)), 1);
+  cr_expect_eq(store.ids(), (std::vector<std::string>{owned, running}));
+  cr_expect_eq(parse_record(*store.read(running)).state, State::running);
 }
 
 Test(store, a_damaged_record_is_left_alone_and_told) {
