@@ -132,5 +132,10 @@ inline constexpr int mssql_finalize_tries_max = 3;                // after deadl
 inline constexpr std::uint64_t mssql_bulk_rows = 131'072;         // of one INSERT BULK statement
 inline constexpr std::uint64_t mssql_bulk_rows_columnstore = 1'048'576;  // a whole row group
 inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows of a ledger
+// The sandbox's engine
+inline constexpr std::size_t sandbox_block_bytes = 1024 * 1024;  // rows are kept in blocks of about this size
+inline constexpr std::size_t sandbox_small_insert_rows = 1000;   // a larger INSERT … SELECT gets blocks of its own
+inline constexpr int sandbox_nesting_max = 32;                   // procedures and EXEC within another, as SQL Server's
+inline constexpr int sandbox_expression_depth = 512;             // nested expressions and queries of one statement
 
 }  // namespace rowferry::limits

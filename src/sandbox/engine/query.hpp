@@ -1,0 +1,90 @@
+// Queries: FROM, WHERE, GROUP BY, ORDER BY and the set operations over bound expressions.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "sandbox/engine/eval.hpp"
+
+namespace rowferry::sandbox::engine {
+
+struct OutputColumn {
+  std::string name;
+  Type type;
+  bool nullable = true;
+  std::uint16_t flags = 0;
+  std::uint32_t user_type = 0;
+  std::vector<std::string> table;  // text, ntext, image
+};
+
+using Row = std::vector<Value>;
+// Takes a row; false ends the query.
+using RowSink = std::function<bool(Row&)>;
+
+enum class ReadMode : std::uint8_t { committed, dirty, skip_locked };
+
+// Goes over a base table's rows as they were when it began.
+class TableScan {
+ public:
+  TableScan() = default;
+  TableScan(const Context& context, std::shared_ptr<TableData> data, ReadMode mode);
+  // The next visible row; false at the end. Throws WouldBlock at a row that another transaction holds.
+  bool next(ByteView& row, RowId& id);
+
+ private:
+  const SessionState* session_ = nullptr;
+  std::shared_ptr<TableData> data_;
+  ReadMode mode_ = ReadMode::committed;
+  TransactionId me_ = 0;
+  RowId at_;
+  std::vector<std::uint32_t> ends_;  // rows per block at the beginning
+};
+
+class SelectPlan;
+
+// Bound to its names and types; run as often as its outer query needs.
+struct CompiledQuery {
+  CompiledQuery();
+  ~CompiledQuery();
+  std::vector<OutputColumn> columns;
+  std::vector<std::unique_ptr<SelectPlan>> branches;
+  QueryPtr query;
+  std::vector<std::vector<CommonTable>> common;
+  bool correlated = false;
+
+  // Everything, in order, with OFFSET and FETCH.
+  void run(const Context& context, const RowSink& sink);
+  // A plain scan of one table that can be pulled row by row; nullptr when it is not.
+  std::unique_ptr<RowSource> stream(const Context& context, const std::vector<Type>& types,
+                                    const std::vector<tds::TypeInfo>& wire);
+};
+
+// Takes the locks that reading or writing a table needs; gives the read mode.
+ReadMode lock_for_reading(const Context& context, const Object& table, const std::vector<std::string>& hints);
+void lock_table(const Context& context, const Object& table, LockMode mode, LockSpan span);
+std::string lock_resource(const Object& table);
+
+// A table's name to its object; raises 208. Waits for tables being created, renamed or dropped.
+ObjectPtr find_object(const Context& context, const ObjectName& name);
+ObjectPtr find_table(const Context& context, const ObjectName& name);  // tables only, 208 otherwise
+struct Place {
+  std::shared_ptr<Database> database;
+  int schema_id = 1;
+};
+// Where an object of this name stands or would stand; raises 911, 2760.
+Place place_of(const Context& context, const ObjectName& name, bool must_exist = true);
+// A table as a range variable.
+RangeVariable range_of(const ObjectPtr& object, const std::string& alias);
+
+// sysviews: sys.* and information_schema.*; nothing when there is no such view.
+struct VirtualTable {
+  std::vector<OutputColumn> columns;
+  std::vector<Row> rows;
+};
+std::optional<VirtualTable> system_view(const Context& context, const ObjectName& name);
+// Table-valued functions (fn_helpcollations, string_split, …).
+std::optional<VirtualTable> table_function(const Context& context, const ObjectName& name,
+                                           const std::vector<Value>& args);
+
+}  // namespace rowferry::sandbox::engine

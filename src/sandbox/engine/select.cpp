@@ -1,0 +1,189 @@
+// SELECT as a statement: metadata, rows, assignments to variables, INTO.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sandbox/engine/collation.hpp"
+#include "sandbox/engine/execute.hpp"
+#include "sandbox/engine/select_plan.hpp"
+
+namespace rowferry::sandbox::engine {
+
+namespace {
+
+constexpr std::uint16_t command_select = 0xC1;
+
+// What is sent for a column: UTF-8 text goes as nvarchar to a client that has not asked for UTF-8.
+Type sent_type(const Context& context, const Type& type) {
+  if (!is_code_page_string(type.kind) || !type.collation.utf8() || context.session.info.utf8) return type;
+  if (type.kind == Kind::text || type.length == max_length || type.length > 4000)
+    return nvarchar_type(max_length, type.collation);
+  return nvarchar_type(type.length, type.collation);
+}
+
+class StoredRows : public RowSource {
+ public:
+  ByteBuffer bytes;
+  std::vector<std::size_t> ends;
+  bool next(ByteBuffer& row) override {
+    if (at_ == ends.size()) return false;
+    const std::size_t begin = at_ == 0 ? 0 : ends[at_ - 1];
+    row.append(ByteView{bytes.data() + begin, ends[at_] - begin});
+    ++at_;
+    return true;
+  }
+
+ private:
+  std::size_t at_ = 0;
+};
+
+// A compiled query must live as long as the stream over it.
+class OwningStream : public RowSource {
+ public:
+  OwningStream(std::shared_ptr<CompiledQuery> query, std::unique_ptr<RowSource> inner)
+      : query_(std::move(query)), inner_(std::move(inner)) {}
+  ~OwningStream() override { inner_.reset(); }
+  bool next(ByteBuffer& row) override { return inner_->next(row); }
+
+ private:
+  std::shared_ptr<CompiledQuery> query_;
+  std::unique_ptr<RowSource> inner_;
+};
+
+struct Shape {
+  Columns columns;
+  std::vector<Type> types;
+  std::vector<tds::TypeInfo> wire;
+};
+
+Shape shape_of(const Context& context, const std::vector<OutputColumn>& columns) {
+  Shape shape;
+  for (const OutputColumn& c : columns) {
+    shape.columns.push_back(wire_column(context, c));
+    shape.types.push_back(sent_type(context, c.type));
+    shape.wire.push_back(shape.columns.back().type);
+  }
+  return shape;
+}
+
+void put_row(const Row& row, const Shape& shape, ByteBuffer& out) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const Value& v = row[i];
+    encode_value(v.type == shape.types[i] ? v : convert(v, shape.types[i]), shape.wire[i], out);
+  }
+}
+
+Outcome select_into(const Context& context, const ObjectName& name, CompiledQuery& query) {
+  TableParts parts;
+  check_columns_named(query.columns, name.object());
+  for (const OutputColumn& c : query.columns) {
+    ColumnSpec spec;
+    spec.name = c.name;
+    spec.type = c.type;
+    if (is_string(c.type.kind)) spec.collation = collation_name(c.type.collation);
+    spec.nullable = c.nullable;
+    if (c.type.kind == Kind::rowversion) spec.type = make_type(Kind::binary, 8);
+    if ((c.flags & tds::flag_identity) != 0 && is_integer(c.type.kind)) spec.identity = Identity{};
+    parts.columns.push_back(std::move(spec));
+  }
+  const ObjectPtr table = create_table(context, name, parts);
+  TableWriter writer(context, table,
+                     {.verb = "SELECT INTO", .check_constraints = false, .identity_given = true, .bulk = true});
+  std::vector<int> columns;
+  for (std::size_t i = 0; i < query.columns.size(); ++i) columns.push_back(static_cast<int>(i));
+  return {insert_from_query(context, table, columns, query, writer), 0xC2, false};
+}
+
+Outcome select_variables(const Context& context, const SelectStatement& s, CompiledQuery& query) {
+  const Select& select = s.query->branches[0];
+  std::uint64_t rows = 0;
+  for (const SelectItem& item : select.items)
+    if (item.assign.empty())
+      raise(
+          141, 15, 1,
+          "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.",
+          Reach::batch);
+  query.run(context, [&](Row& row) {
+    ++rows;
+    for (std::size_t i = 0; i < row.size(); ++i) assign_variable(context, select.items[i].assign, row[i]);
+    return true;
+  });
+  context.session.row_count = static_cast<std::int64_t>(rows);
+  return {std::nullopt, command_select, false};
+}
+
+}  // namespace
+
+tds::ColumnMeta wire_column(const Context& context, const OutputColumn& column) {
+  tds::ColumnMeta meta;
+  meta.name = column.name;
+  meta.user_type = column.user_type;
+  meta.flags = static_cast<std::uint16_t>(column.flags | (column.nullable ? tds::flag_nullable : 0));
+  const Type type = sent_type(context, column.type);
+  meta.type = sent_form(type, column.nullable);
+  if (type.kind == Kind::text || type.kind == Kind::ntext || type.kind == Kind::image) meta.table = column.table;
+  if (is_string(type.kind) && type.kind != Kind::xml && (type.collation.info >> 20U & 1U) == 0)
+    meta.flags |= tds::flag_case_sensitive;
+  return meta;
+}
+
+void assign_variable(const Context& context, const std::string& name, const Value& value) {
+  auto& variables = context.frame().variables;
+  const auto found = variables.find(fold_name(name));
+  if (found == variables.end())
+    raise(137, 15, 1, fmt::format("Must declare the scalar variable \"{}\".", name), Reach::batch);
+  found->second.value = convert(value, found->second.type);
+}
+
+void send_rows(const Context& context, const std::vector<OutputColumn>& columns, const std::vector<Row>& rows,
+               Outcome& outcome) {
+  const Shape shape = shape_of(context, columns);
+  context.writer.columns(shape.columns);
+  outcome = {rows.size(), command_select, false};
+  if (context.settings().fmtonly) {
+    outcome.count = 0;
+    return;
+  }
+  auto stored = std::make_unique<StoredRows>();
+  for (const Row& row : rows) {
+    put_row(row, shape, stored->bytes);
+    stored->ends.push_back(stored->bytes.size());
+  }
+  context.session.rows = std::move(stored);
+}
+
+Outcome begin_select(const Context& context, SelectStatement& s) {
+  const auto query = compile_query(context, s.query, nullptr);
+  const Select& first = s.query->branches[0];
+  const bool assigns =
+      std::any_of(first.items.begin(), first.items.end(), [](const SelectItem& i) { return !i.assign.empty(); });
+  if (assigns)
+    return context.settings().fmtonly ? Outcome{std::nullopt, command_select, false}
+                                      : select_variables(context, s, *query);
+  if (!first.into.parts.empty())
+    return context.settings().fmtonly ? Outcome{std::nullopt, 0xC2, false} : select_into(context, first.into, *query);
+  const Shape shape = shape_of(context, query->columns);
+  const bool fmtonly = context.settings().fmtonly;
+  std::unique_ptr<RowSource> rows;
+  if (!fmtonly) {
+    if (auto stream = query->stream(context, shape.types, shape.wire)) {
+      rows = std::make_unique<OwningStream>(query, std::move(stream));
+    } else {
+      auto stored = std::make_unique<StoredRows>();
+      const auto limit = static_cast<std::size_t>(context.settings().rowcount);
+      query->run(context, [&](Row& row) {
+        put_row(row, shape, stored->bytes);
+        stored->ends.push_back(stored->bytes.size());
+        return limit == 0 || stored->ends.size() < limit;
+      });
+      rows = std::move(stored);
+    }
+  }
+  context.writer.columns(shape.columns);
+  if (!s.query->order.empty() && query->branches.size() == 1)
+    context.writer.order(query->branches[0]->order_ordinals());
+  context.session.rows = std::move(rows);
+  return {fmtonly ? std::optional<std::uint64_t>(0) : std::nullopt, command_select, false};
+}
+
+}  // namespace rowferry::sandbox::engine
