@@ -239,4 +239,11 @@ void Response::on_feature_ack(std::uint8_t feature, ByteView data) {
 
 void Response::on_return_status(std::int32_t status) { result_.return_status = status; }
 
+void Response::on_other(Token token, ByteView) {
+  if (token != Token::sspi && token != Token::fedauth_info) return;
+  fail(std::make_exception_ptr(
+      Error(Category::unsupported, "authentication", "the server asks for Kerberos, NTLM or an access token")
+          .with_hint("only SQL Server logins (user and password) are supported yet")));
+}
+
 }  // namespace rowferry::tds

@@ -69,6 +69,7 @@ class Response final : public TokenSink {
   void on_login_ack(const LoginAck& ack) override;
   void on_feature_ack(std::uint8_t feature, ByteView data) override;
   void on_return_status(std::int32_t status) override;
+  void on_other(Token token, ByteView data) override;
 
  private:
   void collect();

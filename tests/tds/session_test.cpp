@@ -148,6 +148,53 @@ Test(login, encryption_that_cannot_be_agreed_says_which_setting_would_help) {
   cr_assert(contains(error.hint(), "encrypt = \"on\""));
 }
 
+Test(login, authentication_of_another_kind_is_named) {
+  for (const char* token : {"ED 02 00 01 02", "EE 04 00 00 00 00 00 00 00"}) {
+    auto script = std::make_shared<Script>();
+    script->expect(PacketType::prelogin).send(prelogin_reply(not_supported));
+    script->expect(PacketType::login7).send(reply(from_hex(token)));
+    cr_assert_eq(login_failure(script).code(), "authentication");
+  }
+}
+
+namespace {
+
+Error connect_failure(tds::LoginOptions options) {
+  net::Loop loop;
+  try {
+    (void)loop.run(tds::Session::connect(loop, std::move(options)));
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(Category::internal, "no_error", "the connect did not fail");
+}
+
+}  // namespace
+
+Test(connect, nobody_listens) {
+  tds::LoginOptions options = plain_options();
+  options.host = "127.0.0.1";
+  {
+    net::Loop loop;
+    net::Listener once(loop, "127.0.0.1", 0);
+    options.port = once.port();
+  }
+  const Error error = connect_failure(options);
+  cr_assert_eq(error.code(), "connect_failed", "%s", error.what());
+  cr_assert(contains(error.detail(), "127.0.0.1"));
+}
+
+Test(connect, a_peer_that_never_answers_is_given_up_at_the_deadline) {
+  net::Loop other;
+  const net::Listener silent(other, "127.0.0.1", 0);
+  tds::LoginOptions options = plain_options();
+  options.host = "127.0.0.1";
+  options.port = silent.port();
+  options.connect_timeout = milliseconds{100};
+  const Error error = connect_failure(options);
+  cr_assert_eq(static_cast<int>(error.category()), static_cast<int>(Category::timeout), "%s", error.what());
+}
+
 Test(login, a_peer_that_is_no_sql_server) {
   auto script = std::make_shared<Script>();
   script->expect(PacketType::prelogin).send("HTTP/1.1 400 Bad Request\r\n\r\n");
