@@ -86,7 +86,7 @@ std::vector<wire::CopyColumn> copy_columns(const ReadingState& state) {
 PostgresReader::Run::Run(const ReadingState& state) : decoder(copy_columns(state)) {}
 
 Error malformed(const std::string& problem) {
-  return Error(Category::connection, "malformed_copy", "the server's binary COPY cannot be read: " + problem);
+  return Error(Category::server, "malformed_copy", "the server's binary COPY cannot be read: " + problem);
 }
 
 async::Task<system::ReadResult> PostgresReader::read(const system::Slice& slice, system::BatchSink& to) {

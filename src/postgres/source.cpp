@@ -115,6 +115,8 @@ async::Task<std::unique_ptr<system::Reading>> PostgresSource::begin(const system
       co_await state->start();
     } catch (Error& error) {
       error.with_connection(shared_->options->name).with_table(state->text);
+      // The server was there when the table was described: it is restarting.
+      if (error.code() == "connect_failed") error.mark_transient();
       if (error.code() != "source_changed" || attempt == limits::pg_begin_attempts) throw;
       changed = error;
     }

@@ -120,6 +120,10 @@ Live::Live(const std::string& the_schema, const LiveOptions& live) : schema(the_
   options->name = "shop";
   options->parameters = parse_dsn(test_dsn());
   admin = session();
+  // Tests run side by side; those of one schema wait for each other.
+  sql("SELECT pg_advisory_lock(hashtext(" + quote_text(schema) + "))");
+  sql("SELECT pg_advisory_lock(1); CREATE EXTENSION IF NOT EXISTS citext SCHEMA public; "
+      "CREATE EXTENSION IF NOT EXISTS hstore SCHEMA public; SELECT pg_advisory_unlock(1)");
   sql("DROP SCHEMA IF EXISTS " + quote_name(schema) + " CASCADE; CREATE SCHEMA " + quote_name(schema));
   ConnectionConfig config;
   config.name = "shop";
@@ -142,6 +146,16 @@ std::vector<std::string> Live::column(const std::string& text) {
     values.emplace_back(null ? std::string(null_text) : PQgetvalue(result.get(), i, 0));
   }
   return values;
+}
+
+std::string Live::settled(const std::string& text, std::string_view expected) {
+  std::string value;
+  for (int i = 0; i < 40; ++i) {
+    value = column(text)[0];
+    if (value == expected) break;
+    sql("SELECT pg_sleep(0.05)");
+  }
+  return value;
 }
 
 system::SourceTable Live::describe(const system::SourceRequest& what) { return run(source->describe(what)); }

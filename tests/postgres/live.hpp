@@ -48,6 +48,9 @@ class Live {
   }
   Result sql(const std::string& text) { return run(admin->query(text)); }
   std::vector<std::string> column(const std::string& text);  // the one column of a query
+  // The one value of a query, asked again for two seconds until it is `expected`: a closed session's server process
+  // ends a little later.
+  std::string settled(const std::string& text, std::string_view expected);
   std::unique_ptr<Session> session() { return run(Session::connect(loop, options)); }
   system::TableName table(const std::string& name) const { return {{schema, name}}; }
   system::SourceTable describe(const system::SourceRequest& request);

@@ -223,7 +223,7 @@ Test(live_consistency, a_dead_exporter_is_seen_and_the_snapshot_is_gone_for_late
   cr_expect_eq(collect.rows.size(), accounts, "a worker that has the snapshot keeps it");
   live.run(reader->close());
   live.run(reading->end());
-  EXPECT_TEXT(live.column("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'live_gone'")[0], "0");
+  EXPECT_TEXT(live.settled("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'live_gone'", "0"), "0");
 }
 
 Test(live_consistency, a_killed_worker_is_replaced_under_the_same_snapshot) {
@@ -387,7 +387,8 @@ Test(live_consistency, sessions_are_bounded_and_given_back) {
   const auto request = live.request("t", 4, 2);
   for (int i = 0; i < 3; ++i) {
     const auto reading = live.begin(request);
-    EXPECT_TEXT(live.column("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'live_sessions'")[0], "3");
+    EXPECT_TEXT(live.settled("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'live_sessions'", "3"),
+                "3");
     EXPECT_TEXT(
         code_of([&] {
           live.run(net::with_deadline(live.loop, 200ms, "waiting",

@@ -95,7 +95,6 @@ const std::vector<TypeCase> cases{
 
 void make_types(Live& live) {
   live.sql(
-      "CREATE EXTENSION IF NOT EXISTS citext SCHEMA public; CREATE EXTENSION IF NOT EXISTS hstore SCHEMA public; "
       "CREATE TYPE live_types.mood AS ENUM ('ok', 'very bad'); CREATE TYPE live_types.pair AS (a int, b text); "
       "CREATE DOMAIN live_types.price AS numeric(4,2); CREATE DOMAIN live_types.small_price AS live_types.price CHECK "
       "(VALUE < 100); "
