@@ -15,7 +15,8 @@ constexpr std::uint32_t critical_flags = 0xFFFF0000U;  // bit 16: rows have OIDs
 
 }  // namespace
 
-CopyDecoder::CopyDecoder(std::vector<CopyColumn> columns) : fields_(std::max<std::size_t>(columns.size(), 1) * block_rows) {
+CopyDecoder::CopyDecoder(std::vector<CopyColumn> columns)
+    : fields_(std::max<std::size_t>(columns.size(), 1) * block_rows) {
   columns_.reserve(columns.size());
   for (CopyColumn& plan : columns) {
     rows::ColumnLoss loss(plan.name, plan.policy);
