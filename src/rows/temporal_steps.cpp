@@ -82,12 +82,11 @@ struct TimestampToDate {
   Type from;
   Type to;
   std::int64_t per_day = units_per_day(from.unit);
+  std::int64_t min = std::max<std::int64_t>(to.min, std::numeric_limits<std::int32_t>::min());
+  std::int64_t max = std::min<std::int64_t>(to.max, std::numeric_limits<std::int32_t>::max());
 
   std::int64_t day(std::int64_t value) const noexcept { return value / per_day - (value % per_day < 0 ? 1 : 0); }
-  bool in_range(std::int64_t days) const noexcept {
-    return days >= std::max<std::int64_t>(to.min, std::numeric_limits<std::int32_t>::min()) &&
-           days <= std::min<std::int64_t>(to.max, std::numeric_limits<std::int32_t>::max());
-  }
+  bool in_range(std::int64_t days) const noexcept { return days >= min && days <= max; }
   unsigned convert(std::int64_t value, std::int32_t& out) const noexcept {
     const std::int64_t days = day(value);
     out = static_cast<std::int32_t>(days);
@@ -99,7 +98,7 @@ struct TimestampToDate {
   }
   bool bound(std::int64_t value, std::int32_t& out) const noexcept {
     if (in_range(day(value))) return false;
-    out = static_cast<std::int32_t>(value < 0 ? to.min : to.max);
+    out = static_cast<std::int32_t>(value < 0 ? min : max);
     return true;
   }
   std::string text(std::int64_t value) const { return timestamp_text(value, from.unit, from.zoned); }
