@@ -176,7 +176,8 @@ Test(bulk_scan, lengths) {
   cr_expect_eq(one_value("24 10", "0F 33 22 11 00 55 44 77 66 88 99 AA BB CC DD EE"), 4815);
   cr_expect_eq(one_value("6A 05 09 02", "09 01 39 30 00 00 00 00 00 00"), 4815, "wider than declared");
   cr_expect_eq(one_value("6A 11 26 0A", "05 00 39 30 00 00"), 0, "narrower than declared");
-  cr_expect_eq(one_value("6A 11 26 0A", "06 00 39 30 00 00 00"), 4815, "a width that no decimal has");
+  cr_expect_eq(one_value("6A 06 0C 04", "06 00 39 30 00 00 00"), 0, "FreeTDS's width for 12 digits");
+  cr_expect_eq(one_value("6A 11 26 0A", "01 00"), 4815, "a sign without digits");
 }
 
 Test(bulk_scan, unicode_has_whole_units) {

@@ -10,7 +10,9 @@ namespace {
 
 Task<void> count_rows(Conversation* c, WireClient* client, std::string table = "dbo.t") {
   const Answer answer = co_await client->batch("select count(*) from " + table);
-  c->note(answer.rows.empty() ? answer.story : "count " + answer.rows[0].substr(3, 2));
+  // An int, with or without a length byte before it: the lowest of the last four bytes.
+  const std::size_t at = answer.rows.empty() ? 0 : answer.rows[0].size() - 11;
+  c->note(answer.rows.empty() ? answer.story : "count " + answer.rows[0].substr(at, 2));
 }
 
 Task<void> start_bulk(WireClient* client) {
@@ -282,7 +284,7 @@ Test(bulk, bad_streams_are_refused_whole) {
                                     "error 4807, done error",
                                     "count 00",
                                     "done",
-                                    "error 515, done error",
+                                    "error 515, info 3621, done error",
                                     "count 00",
                                     "done",
                                     "error 2627, info 3621, done error",

@@ -123,12 +123,12 @@ ValueEnd check_nullable(const ValueRule& rule, const Byte* at, const Byte* end, 
   return good(at + 1 + n);
 }
 
-// Decimals may travel in a smaller legal width than the declared one.
+// Decimals may travel in fewer bytes than the declared width, and in widths of their own (FreeTDS: 2 to 17).
 ValueEnd check_decimal(const ValueRule& rule, const Byte* at, const Byte* end, ValueWalk&) {
   if (at == end) return more(at);
   const std::size_t n = *at;
   if (n == 0) return null_value(at + 1);
-  if (n > rule.max_length || (n != 5 && n != 9 && n != 13 && n != 17)) return bad(at, ValueFault::length);
+  if (n > rule.max_length || n < 2) return bad(at, ValueFault::length);
   if (left(at, end) < n + 1) return more(at);
   if (!decimal_ok(rule, at + 1, n)) return bad(at, ValueFault::invalid);
   return good(at + 1 + n);
@@ -387,6 +387,11 @@ std::uint32_t value_width(const TypeInfo& type) {
       return static_cast<std::uint32_t>(time_bytes(type.scale)) + 3;
     case DataType::datetimeoffset:
       return static_cast<std::uint32_t>(time_bytes(type.scale)) + 5;
+    case DataType::decimaln:
+    case DataType::numericn:
+    case DataType::decimal_legacy:
+    case DataType::numeric_legacy:
+      return type.precision <= 9 ? 5 : type.precision <= 19 ? 9 : type.precision <= 28 ? 13 : 17;
     default:
       return type.max_length;
   }

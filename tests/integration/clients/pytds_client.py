@@ -28,7 +28,7 @@ def transaction(connection, cursor) -> None:
 def typed_load(connection, cursor) -> None:
     rows = [(i, f"name {i} 😀" if i % 3 else None) for i in range(300)]
     columns = [Column("id", type=IntType(), flags=Column.fReadWrite), Column("name", type=NVarCharType(50))]
-    cursor.copy_to(table_or_view="dbo.py", data=rows, columns=columns, keep_nulls=True)
+    cursor.copy_to(table_or_view="py", schema="dbo", data=rows, columns=columns, keep_nulls=True)
     connection.commit()
     assert fetch(cursor, "select id, name from dbo.py order by id") == rows
 
@@ -36,7 +36,7 @@ def typed_load(connection, cursor) -> None:
 def load_as_text(connection, cursor) -> None:
     """Every column sent as nvarchar(4000): the server converts."""
     data = io.StringIO("\n".join(f"{i}\tname {i}" for i in range(50)))
-    cursor.copy_to(data, "dbo.py_text", sep="\t", columns=["id", "name"])
+    cursor.copy_to(data, "py_text", sep="\t", columns=["id", "name"])
     connection.commit()
     assert fetch(cursor, "select id, name from dbo.py_text order by id") == [(i, f"name {i}") for i in range(50)]
 

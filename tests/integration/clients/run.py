@@ -68,7 +68,7 @@ class FreeTds:
         done = run(["tsql", "-S", "sandbox", "-U", "sa", "-P", PASSWORD, "-o", "fhq", "-t", "|"], env=self.environment,
                    input=sql + "\nGO\nexit\n")
         assert done.returncode == 0, f"tsql: {done.stdout}\n{done.stderr}"
-        return done.stdout
+        return done.stdout + done.stderr
 
     def bsqldb(self, sql: str) -> str:
         return must(["bsqldb", "-S", "sandbox", "-U", "sa", "-P", PASSWORD, "-D", "shop", "-q", "-h", "-t", "|"],
@@ -82,7 +82,7 @@ class FreeTds:
 BCP_TABLE = """create table dbo.bcp (id int not null, big bigint null, name nvarchar(40) null, code varchar(10) null,
  price decimal(12,4) null, ratio float null, flag bit null, day datetime null, note nvarchar(max) null)"""
 BCP_ROWS = [
-    "1|9223372036854775807|naïve ☃|abc|12345678.1234|0.5|1|2024-02-29 12:34:56.123|" + "long ü " * 3000,
+    "1|9223372036854775807|naïve ☃|abc|12345678.1234|0.5|1|2024-02-29 12:34:56.123|" + "long ü " * 3000 + "end",
     "2||||||||",
     "3|-9223372036854775808|😀😀|z|-0.0001|-2.25|0|1900-01-01 00:00:00.000|x",
 ]
@@ -104,7 +104,7 @@ def check_statements(tds: FreeTds) -> None:
                    "begin tran\ndelete from dbo.s\nrollback\nGO\nselect count(*) from dbo.s")
     assert "1|a" in out and "2|b" in out and out.strip().splitlines()[-1] == "2", out
     out = tds.tsql("insert into dbo.s values (1, N'again')")
-    assert "2627" in out or "2627" in run(["true"]).stdout, out
+    assert "2627" in out, out
     out = tds.bsqldb("select id, v from dbo.s order by id")
     assert [line.replace(" ", "") for line in out.strip().splitlines()] == ["1|a", "2|b"], out
 
