@@ -85,6 +85,10 @@ async::Task<bool> Connection::bulk_columns(engine::BulkTarget& target, server::B
     if (!more) co_return false;
   }
   reader.consume(taken);
+  if (const server::RequestFault fault = server::compare_bulk_columns(target.declared(), scanner.columns())) {
+    target.fail(to_message(fault));
+    co_return false;
+  }
   if (target.bind(scanner.columns())) co_return false;
   std::vector<bool> refuses_null;
   for (std::size_t i = 0; i < scanner.columns().size(); ++i) refuses_null.push_back(target.refuses_null(i));

@@ -5,6 +5,7 @@
 #include "capture.hpp"
 #include "tds/wire/packet.hpp"
 #include "tds/wire/server_bulk.hpp"
+#include "tds/wire/type_info.hpp"
 
 using namespace rowferry;
 using namespace rowferry::tds;
@@ -145,6 +146,38 @@ Test(bulk_scan, types_that_bulk_may_not_use) {
                  type);
   }
   cr_expect_eq(scan(from_hex("81 01 00 00 00 00 00 09 00 99 01 63 00")).error, 4816, "an unknown type");
+}
+
+Test(bulk_scan, columns_are_compared_with_the_statement) {
+  const auto compare = [](std::string_view declared, std::uint16_t declared_flags, std::string_view sent,
+                          std::uint16_t sent_flags) {
+    const auto column = [](std::string_view type, std::uint16_t flags) {
+      const std::string wire = from_hex(type);
+      ByteReader reader(as_bytes(wire));
+      ColumnMeta meta;
+      std::string why;
+      cr_assert(read_type_info(reader, meta.type, MetaPlace::bulk, why) == Parsed::ok, "%s", why.c_str());
+      meta.flags = flags;
+      return std::vector<ColumnMeta>{meta};
+    };
+    return compare_bulk_columns(column(declared, declared_flags), column(sent, sent_flags)).number;
+  };
+  cr_expect_eq(compare("26 04", 1, "26 04", 9), 0);
+  cr_expect_eq(compare("26 04", 0, "38", 8), 0, "the fixed form of the same type");
+  cr_expect_eq(compare("26 04", 1, "26 08", 9), 4816, "another width");
+  cr_expect_eq(compare("26 04", 1, "E7 14 00 09 04 D0 00 34", 9), 4816, "another type");
+  cr_expect_eq(compare("26 04", 0, "26 04", 9), 4816, "nullable where the column is not");
+  cr_expect_eq(compare("26 04", 1, "26 04", 8), 4816, "not nullable where the column is");
+  cr_expect_eq(compare("26 04", 0, "26 04", 0x8004), 0, "not known");
+  cr_expect_eq(compare("E7 14 00 09 04 D0 00 34", 1, "E7 28 00 09 04 D0 00 34", 1), 4816, "nvarchar(20) for (10)");
+  cr_expect_eq(compare("E7 FF FF 09 04 D0 00 34", 1, "E7 40 1F 09 04 D0 00 34", 1), 4816, "sized for max");
+  cr_expect_eq(compare("A7 0A 00 09 04 D0 00 34", 1, "AF 0A 00 09 04 D0 00 34", 1), 4816, "char for varchar");
+  cr_expect_eq(compare("6A 09 0A 02", 1, "6C 09 0A 02", 1), 0, "numeric is decimal");
+  cr_expect_eq(compare("6A 09 0A 02", 1, "6A 06 0A 02", 1), 0, "FreeTDS's widths");
+  cr_expect_eq(compare("6A 09 0A 02", 1, "6A 09 0A 03", 1), 4875);
+  cr_expect_eq(compare("6A 09 0A 02", 1, "6A 09 0B 02", 1), 4875);
+  cr_expect_eq(compare("2A 07", 1, "2A 03", 1), 4875);
+  cr_expect_eq(compare_bulk_columns({}, std::vector<ColumnMeta>(1)).number, 4816, "one too many");
 }
 
 Test(bulk_scan, rows_cut_short_are_a_premature_end) {

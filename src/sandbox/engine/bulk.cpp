@@ -172,6 +172,10 @@ bool BulkLoad::same_shape(const Column& c, bool& exact) const {
     if (stream.precision != table_form.precision || stream.scale != table_form.scale) return false;
     stream.max_length = table_form.max_length;
   }
+  // TYPE_INFO of these says no length.
+  const bool unsized = target.type.kind == Kind::date || target.type.kind == Kind::time ||
+                       target.type.kind == Kind::datetime2 || target.type.kind == Kind::datetimeoffset;
+  if (unsized) stream.max_length = table_form.max_length;
   stream.names = table_form.names;
   if (stream == table_form) {
     exact = exact && !padded;

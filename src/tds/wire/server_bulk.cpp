@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -57,7 +59,104 @@ bool allowed_in_bulk(const TypeInfo& type) {
   }
 }
 
+// The form with a length byte that holds the same values as a fixed one.
+TypeInfo nullable_form(const TypeInfo& type) {
+  TypeInfo n = type;
+  const auto as = [&](DataType id, std::uint32_t bytes) {
+    n.id = id;
+    n.max_length = bytes;
+  };
+  switch (type.id) {
+    case DataType::int1:
+      as(DataType::intn, 1);
+      break;
+    case DataType::int2:
+      as(DataType::intn, 2);
+      break;
+    case DataType::int4:
+      as(DataType::intn, 4);
+      break;
+    case DataType::int8:
+      as(DataType::intn, 8);
+      break;
+    case DataType::bit:
+      as(DataType::bitn, 1);
+      break;
+    case DataType::flt4:
+      as(DataType::fltn, 4);
+      break;
+    case DataType::flt8:
+      as(DataType::fltn, 8);
+      break;
+    case DataType::money4:
+      as(DataType::moneyn, 4);
+      break;
+    case DataType::money:
+      as(DataType::moneyn, 8);
+      break;
+    case DataType::datetim4:
+      as(DataType::datetimn, 4);
+      break;
+    case DataType::datetime:
+      as(DataType::datetimn, 8);
+      break;
+    case DataType::numericn:
+      n.id = DataType::decimaln;
+      break;
+    default:
+      break;
+  }
+  return n;
+}
+
+bool length_counts(DataType id) {
+  switch (id) {
+    case DataType::intn:
+    case DataType::fltn:
+    case DataType::moneyn:
+    case DataType::datetimn:
+    case DataType::bigchar:
+    case DataType::bigvarchar:
+    case DataType::bigbinary:
+    case DataType::bigvarbinary:
+    case DataType::nchar:
+    case DataType::nvarchar:
+    case DataType::vector:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool scale_counts(DataType id) {
+  return id == DataType::decimaln || id == DataType::time || id == DataType::datetime2 ||
+         id == DataType::datetimeoffset;
+}
+
 }  // namespace
+
+RequestFault compare_bulk_columns(const std::vector<ColumnMeta>& declared, const std::vector<ColumnMeta>& stream) {
+  const auto refuse = [](std::int32_t number, std::uint8_t state, std::size_t column) {
+    const char* what = number == 4875 ? "attribute" : "type";
+    return RequestFault{number, state,
+                        fmt::format("Invalid column {} from bcp client for colid {}.", what, column + 1)};
+  };
+  if (declared.size() != stream.size()) return refuse(4816, 1, std::min(declared.size(), stream.size()));
+  for (std::size_t i = 0; i < stream.size(); ++i) {
+    const TypeInfo want = nullable_form(declared[i].type);
+    const TypeInfo have = nullable_form(stream[i].type);
+    // JSON travels as varchar(max) (MS-TDS 2.2.5.5.7).
+    const bool json = want.id == DataType::json && have.id == DataType::bigvarchar && have.plp();
+    if (want.id != have.id && !json) return refuse(4816, 1, i);
+    if (!json && length_counts(want.id) && want.max_length != have.max_length) return refuse(4816, 2, i);
+    if (scale_counts(want.id) && (want.scale != have.scale || want.precision != have.precision)) {
+      return refuse(4875, 1, i);
+    }
+    const bool unknown = (stream[i].flags & flag_nullability_unknown) != 0;
+    if (!unknown && stream[i].nullable() != declared[i].nullable()) return refuse(4816, 3, i);
+  }
+  return {};
+}
 
 BulkScan BulkScanner::fail(RequestFault fault) {
   fault_ = std::move(fault);

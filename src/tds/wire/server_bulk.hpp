@@ -28,6 +28,10 @@ struct WireHash {
   }
 };
 
+// What SQL Server checks of a stream's columns against the statement's: type and length, nullability (unless the flags
+// say that it is not known), precision and scale. `declared` holds N-forms; a fixed form of the same type agrees.
+RequestFault compare_bulk_columns(const std::vector<ColumnMeta>& declared, const std::vector<ColumnMeta>& stream);
+
 enum class BulkScan : std::uint8_t {
   need_more,  // everything whole has been given; more bytes are needed
   ended,      // the DONE token, or the end of the message at a row's border: what follows is ignored
