@@ -16,7 +16,7 @@ using namespace rowferry;  // NOLINT(google-build-using-namespace): the program'
 struct Arguments {
   std::string config = "rowferry.toml";
   std::string log = "text";
-  std::string log_level = "info";
+  std::string log_level;
   app::ServeOptions serve;
   std::string spec;
   std::string format = "text";
@@ -34,9 +34,8 @@ CLI::App* with_config(CLI::App* command, Arguments& a) {
 
 void declare(CLI::App& cli, Arguments& a) {
   cli.add_option("--log", a.log, "log format")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
-  cli.add_option("--log-level", a.log_level, "least level that is logged")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
-      ->capture_default_str();
+  cli.add_option("--log-level", a.log_level, "least level that is logged; default: info for serve, else warning")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   cli.set_version_flag("--version", std::string(app::version));
   cli.require_subcommand(1);
   cli.fallthrough();
@@ -92,6 +91,8 @@ int main(int argc, char** argv) {
     return code == 0 ? app::exit_ok : app::exit_bad_input;
   }
   try {
+    // A command's own progress lines say what the events of a service would say.
+    if (arguments.log_level.empty()) arguments.log_level = cli.got_subcommand("serve") ? "info" : "warning";
     log::setup(*log::parse_format(arguments.log), *log::parse_level(arguments.log_level));
     return run(cli, arguments);
   } catch (const std::exception& error) {

@@ -218,6 +218,7 @@ class TableStream : public RowSource {
         wire_(wire),
         limit_(plan_.top(context)) {
     const RangeVariable& v = plan_.scope().variables[0];
+    seek(seek_conditions(v, 0, plan_.conditions()));
     const Layout& layout = v.data->layout();
     for (std::size_t i = 0; i < wire.size(); ++i) {
       const Expr& e = *plan_.items()[i];
@@ -256,6 +257,19 @@ class TableStream : public RowSource {
   }
 
  private:
+  void seek(std::vector<ExprPtr> conditions) {
+    if (conditions.empty()) return;
+    scan_.seek([this, conditions = std::move(conditions)](ByteView row, RowId id) {
+      RangeVariable& v = plan_.scope().variables[0];
+      v.row = row;
+      v.id = id;
+      v.null_row = false;
+      Evaluator evaluator(context_, &plan_.scope());
+      return std::all_of(conditions.begin(), conditions.end(),
+                         [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
+    });
+  }
+
   struct Item {
     int copied = -1;
     bool without_length = false;

@@ -364,6 +364,18 @@ bool SelectPlan::scan_level(const Context& context, std::size_t index, const std
   }
   if (level.data != nullptr) {
     TableScan scan(context, level.data, level.mode);
+    Evaluator evaluator(context, &scope_);
+    const std::vector<ExprPtr> sought = seek_conditions(v, level.variable, level.where);
+    if (!sought.empty()) {
+      scan.seek([&](ByteView held, RowId place) {
+        v.values = nullptr;
+        v.null_row = false;
+        v.row = held;
+        v.id = place;
+        return std::all_of(sought.begin(), sought.end(),
+                           [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
+      });
+    }
     ByteView row;
     RowId id;
     while (scan.next(row, id)) {

@@ -121,6 +121,45 @@ RangeVariable range_of(const ObjectPtr& object, const std::string& alias) {
   return v;
 }
 
+namespace {
+
+bool names_a_column(const ExprPtr& e) {
+  return e->kind == ExprKind::column || e->query != nullptr ||
+         std::any_of(e->args.begin(), e->args.end(), [](const ExprPtr& arg) { return names_a_column(arg); });
+}
+
+// The column of `place` that the condition compares with something without columns; -1 when it is of another form.
+int sought_column(const Expr& e, std::size_t place) {
+  if (e.kind != ExprKind::compare || e.op != '=') return -1;
+  for (const std::size_t side : {0U, 1U}) {
+    const Expr& column = *e.args[side];
+    if (column.kind != ExprKind::column || column.depth != 0 || column.source != static_cast<int>(place)) continue;
+    if (!names_a_column(e.args[1 - side])) return column.column;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::vector<ExprPtr> seek_conditions(const RangeVariable& variable, std::size_t place,
+                                     const std::vector<ExprPtr>& conditions) {
+  if (variable.def == nullptr) return {};
+  for (const IndexDef& index : variable.def->indexes) {
+    std::vector<ExprPtr> found;
+    bool leads = false;
+    for (const ExprPtr& e : conditions) {
+      const int column = sought_column(*e, place);
+      for (std::size_t key = 0; column >= 0 && key < index.keys.size(); ++key) {
+        if (index.keys[key].column != column) continue;
+        found.push_back(e);
+        leads = leads || key == 0;
+      }
+    }
+    if (leads) return found;
+  }
+  return {};
+}
+
 TableScan::TableScan(const Context& context, std::shared_ptr<TableData> data, ReadMode mode)
     : session_(&context.session), data_(std::move(data)), mode_(mode), me_(transaction_id(context.session)) {
   for (const BlockSlot& slot : data_->blocks()) ends_.push_back(static_cast<std::uint32_t>(slot.rows->ends.size()));
@@ -141,7 +180,8 @@ bool TableScan::next(ByteView& row, RowId& id) {
       if (sight == Sight::gone) {
         take = false;
       } else if (sight != Sight::visible) {
-        if (mode_ == ReadMode::committed) block_on_transaction(*session_->server, other);
+        const bool wanted = !may_match_ || may_match_(slot.rows->row(at_.row), at_);
+        if (wanted && mode_ == ReadMode::committed) block_on_transaction(*session_->server, other);
         take = mode_ == ReadMode::dirty && sight == Sight::inserted_by_other;
       }
     }

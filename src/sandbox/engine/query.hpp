@@ -31,6 +31,8 @@ class TableScan {
   TableScan(const Context& context, std::shared_ptr<TableData> data, ReadMode mode);
   // The next visible row; false at the end. Throws WouldBlock at a row that another transaction holds.
   bool next(ByteView& row, RowId& id);
+  // A held row for which this says no is passed over: an index would have led a seek past it.
+  void seek(std::function<bool(ByteView row, RowId id)> may_match) { may_match_ = std::move(may_match); }
 
  private:
   const SessionState* session_ = nullptr;
@@ -39,7 +41,13 @@ class TableScan {
   TransactionId me_ = 0;
   RowId at_;
   std::vector<std::uint32_t> ends_;  // rows per block at the beginning
+  std::function<bool(ByteView, RowId)> may_match_;
 };
+
+// Of the conditions, those that an index of the variable's table can seek by: key column = expression of nothing else
+// in this scope, its first key column among them; else none.
+std::vector<ExprPtr> seek_conditions(const RangeVariable& variable, std::size_t place,
+                                     const std::vector<ExprPtr>& conditions);
 
 class SelectPlan;
 
