@@ -264,8 +264,10 @@ void check_switch(const Context& context, const ObjectPtr& from, const ObjectPtr
       fail(4957, fmt::format("Column '{}' at ordinal {} in table '{}' has a different name than column '{}' at the "
                              "same ordinal in table '{}'.",
                              x.name, i + 1, source, y.name, target));
-    const bool same_type = stored_form(x.type).id == stored_form(y.type).id && x.type.length == y.type.length &&
-                           x.type.precision == y.type.precision && x.type.scale == y.type.scale;
+    tds::TypeInfo one = stored_form(x.type), two = stored_form(y.type);
+    if (is_decimal(x.type.kind) && is_decimal(y.type.kind)) one.id = two.id;
+    one.collation = two.collation = {};
+    const bool same_type = one == two;
     if (!same_type)
       fail(4944, fmt::format("Column '{}' has data type {} in source table '{}' which is different from its type {} in "
                              "target table '{}'.",

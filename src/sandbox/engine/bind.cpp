@@ -100,7 +100,11 @@ void check_comparable(const Expr& a, const Expr& b) {
           Reach::batch);
 }
 
-Type exact_as_decimal(const Type& t) {
+// A whole number written as such has the digits that it has.
+Type exact_as_decimal(const Expr& e) {
+  const Type& t = e.type;
+  if (e.kind == ExprKind::literal && is_integer(t.kind) && !e.literal.null)
+    return decimal_type(digits_of(magnitude_of(e.literal.number)), 0);
   switch (t.kind) {
     case Kind::decimal:
     case Kind::numeric:
@@ -125,7 +129,7 @@ Type exact_as_decimal(const Type& t) {
 }
 
 // "Precision, scale, and length" of the T-SQL reference.
-Type decimal_result(char op, const Type& left, const Type& right) {
+Type decimal_result(char op, const Expr& left, const Expr& right) {
   const Type a = exact_as_decimal(left), b = exact_as_decimal(right);
   int precision = 0, scale = 0;
   switch (op) {
@@ -208,7 +212,7 @@ void Evaluator::bind_arithmetic(Expr& e) {
           Reach::batch);
   if (is_decimal(e.type.kind)) {
     const bool mixed = !is_exact(x.kind) || !is_exact(y.kind);
-    e.type = mixed ? decimal_type(38, 6) : decimal_result(e.op, x, y);
+    e.type = mixed ? decimal_type(38, 6) : decimal_result(e.op, a, b);
     e.type.kind = Kind::numeric;
   }
   if (e.type.kind == Kind::bit && e.op != '&' && e.op != '|' && e.op != '^') e.type.kind = Kind::integer;

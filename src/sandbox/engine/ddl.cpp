@@ -110,7 +110,7 @@ Outcome execute_create_text(const Context& context, const CreateText& s) {
   if (old == nullptr && s.alter) raise_invalid_object(s.name.text());
   ObjectPtr object = new_object(context, place, s.name.object(), s.kind);
   object->text = s.text;
-  object->body = s.body + 2;  // behind AS
+  object->body = s.body;
   if (old != nullptr) object->id = old->id;
   if (s.kind == ObjectKind::trigger) object->parent_id = find_table(context, s.parent)->id;
   if (s.kind == ObjectKind::view) {

@@ -312,19 +312,16 @@ Value Evaluator::scalar(const ExprPtr& e) {
 
 Truth Evaluator::test(const ExprPtr& e) {
   switch (e->kind) {
-    case ExprKind::logical_and: {
-      const Truth left = test(e->args[0]);
-      if (left == Truth::no) return left;
-      const Truth right = test(e->args[1]);
-      if (right == Truth::no) return right;
-      return left == Truth::unknown ? left : right;
-    }
+    case ExprKind::logical_and:
     case ExprKind::logical_or: {
-      const Truth left = test(e->args[0]);
-      if (left == Truth::yes) return left;
-      const Truth right = test(e->args[1]);
-      if (right == Truth::yes) return right;
-      return left == Truth::unknown ? left : right;
+      const Truth decided = e->kind == ExprKind::logical_and ? Truth::no : Truth::yes;
+      bool unknown = false;
+      for (const ExprPtr& arg : e->args) {
+        const Truth t = test(arg);
+        if (t == decided) return t;
+        unknown = unknown || t == Truth::unknown;
+      }
+      return unknown ? Truth::unknown : decided == Truth::no ? Truth::yes : Truth::no;
     }
     case ExprKind::logical_not:
       return negate_if(true, test(e->args[0]));

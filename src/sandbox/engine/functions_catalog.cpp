@@ -71,7 +71,9 @@ Value object_id(const Context& context, const Expr&, const Arguments& args) {
                                 LockSpan::statement);
       return int_value(object->id);
     }
-    const int constraint = object == nullptr ? constraint_id(*place.database, name->object(), place.schema_id) : 0;
+    const bool of_table = wanted == "u" || wanted == "v" || wanted == "p" || wanted == "tr";
+    const int constraint =
+        object == nullptr && !of_table ? constraint_id(*place.database, name->object(), place.schema_id) : 0;
     return constraint == 0 ? null_int() : int_value(constraint);
   } catch (const SqlError&) {
     return null_int();

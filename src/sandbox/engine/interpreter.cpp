@@ -258,10 +258,10 @@ void handle(const Context& context, SqlError error, int line, bool terminated_no
   if (error.message.procedure.empty() && !s.frames.empty()) error.message.procedure = context.frame().procedure;
   undo_statement(s);
   s.last_error = error.message.number;
-  if (error.reach == Reach::transaction) rollback_transaction(s, &context.writer);
   std::size_t catcher = s.frames.size();
   while (catcher > 0 && s.frames[catcher - 1]->tries.empty()) --catcher;
   if (catcher > 0 && error.message.severity < 20) {
+    if (error.reach == Reach::transaction) rollback_transaction(s, &context.writer);
     if (s.settings.xact_abort && s.transaction != nullptr && s.transaction->user) s.transaction->doomed = true;
     while (s.frames.size() > catcher) {
       drop_frame_tables(s, *s.frames.back());
@@ -275,6 +275,7 @@ void handle(const Context& context, SqlError error, int line, bool terminated_no
     return;
   }
   report(context, error.message);
+  if (error.reach == Reach::transaction) rollback_transaction(s, &context.writer);
   const bool raised_by_hand = error.message.number >= 50000 || error.message.number == 18054;
   const bool aborts = s.settings.xact_abort && !(raised_by_hand && error.reach == Reach::statement);
   if (terminated_note && error.reach == Reach::statement && !raised_by_hand)
@@ -569,7 +570,7 @@ Progress run_step(SessionState& session, ResultWriter& writer) {
       Progress progress;
       if (auto error = start_waiting(session, block.blocker, progress)) {
         session.call_start = nullptr;
-        handle(context, std::move(*error), line, false);
+        handle(context, std::move(*error), line, dml);
       } else if (progress.step == Step::would_block) {
         return progress;
       }

@@ -25,6 +25,14 @@ struct Deeper {
   int& depth_;
 };
 
+[[noreturn]] void too_deep() {
+  raise(8631, 17, 1,
+        "Internal error: Server stack limit has been reached. Please look for potentially deep nesting in your query, "
+        "and "
+        "try to simplify it.",
+        Reach::batch);
+}
+
 constexpr std::array aggregates{"COUNT", "COUNT_BIG", "SUM", "MIN", "MAX", "AVG", "STRING_AGG", "CHECKSUM_AGG"};
 constexpr std::array ranking{"ROW_NUMBER", "RANK", "DENSE_RANK", "NTILE"};
 constexpr std::array bare_functions{"CURRENT_TIMESTAMP", "CURRENT_USER", "SESSION_USER", "SYSTEM_USER", "USER"};
@@ -53,15 +61,19 @@ ExprPtr Parser::expression() { return logical_or(); }
 
 ExprPtr Parser::logical_or() {
   const Deeper deeper(depth_);
-  ExprPtr left = logical_and();
-  while (accept("OR")) left = make(ExprKind::logical_or, {left, logical_and()});
-  return left;
+  ExprPtr first = logical_and();
+  if (!is("OR")) return first;
+  ExprPtr all = make(ExprKind::logical_or, {first});
+  while (accept("OR")) all->args.push_back(logical_and());
+  return all;
 }
 
 ExprPtr Parser::logical_and() {
-  ExprPtr left = logical_not();
-  while (accept("AND")) left = make(ExprKind::logical_and, {left, logical_not()});
-  return left;
+  ExprPtr first = logical_not();
+  if (!is("AND")) return first;
+  ExprPtr all = make(ExprKind::logical_and, {first});
+  while (accept("AND")) all->args.push_back(logical_not());
+  return all;
 }
 
 ExprPtr Parser::logical_not() {
@@ -155,7 +167,8 @@ ExprPtr Parser::predicate_tail(ExprPtr left) {
 ExprPtr Parser::additive() {
   const Deeper deeper(depth_);
   ExprPtr left = multiplicative();
-  for (;;) {
+  for (int length = 0;; ++length) {
+    if (length > 2 * limits::sandbox_expression_depth) too_deep();
     char op = 0;
     for (const char c : {'+', '-', '&', '|', '^'})
       if (is_symbol(std::string_view(&c, 1))) op = c;
@@ -168,7 +181,8 @@ ExprPtr Parser::additive() {
 
 ExprPtr Parser::multiplicative() {
   ExprPtr left = unary();
-  for (;;) {
+  for (int length = 0;; ++length) {
+    if (length > 2 * limits::sandbox_expression_depth) too_deep();
     char op = 0;
     for (const char c : {'*', '/', '%'})
       if (is_symbol(std::string_view(&c, 1))) op = c;

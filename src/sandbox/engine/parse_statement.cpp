@@ -374,7 +374,6 @@ void Parser::insert_bulk(Statement& s) {
     if (option == "FIRE_TRIGGERS") b.fire_triggers = true;
     if (option == "KEEP_NULLS") b.keep_nulls = true;
     if (option == "ORDER") {
-      expect_symbol("(");
       b.order = key_columns();
     } else if (accept_symbol("=")) {
       next();

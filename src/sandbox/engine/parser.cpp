@@ -410,7 +410,7 @@ void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
     default:
       break;
   }
-  if (type.length == 0 && first_number && *first_number <= 0)
+  if ((is_string(type.kind) || is_binary(type.kind)) && first_number && type.length <= 0 && type.length != max_length)
     raise(1001, 15, 1,
           fmt::format("Line {}: Length or precision specification {} is invalid.", first.line, *first_number),
           Reach::batch);

@@ -13,8 +13,12 @@ std::string cell(const tds::TypeInfo& info, const std::uint8_t* at) {
   if (!type) return "?";
   const Value v = decode_value(*type, info, at);
   if (v.null) return "NULL";
-  if (v.type.kind == Kind::binary || v.type.kind == Kind::varbinary || v.type.kind == Kind::image) return "0x" + hex_text(v.bytes);
-  return narrow(text_of(v, v.type.kind == Kind::datetime || v.type.kind == Kind::smalldatetime ? 121 : is_money(v.type.kind) ? 2 : is_float(v.type.kind) ? 3 : 0));
+  if (v.type.kind == Kind::binary || v.type.kind == Kind::varbinary || v.type.kind == Kind::image)
+    return "0x" + hex_text(v.bytes);
+  return narrow(text_of(v, v.type.kind == Kind::datetime || v.type.kind == Kind::smalldatetime ? 121
+                           : is_money(v.type.kind)                                             ? 2
+                           : is_float(v.type.kind)                                             ? 3
+                                                                                               : 0));
 }
 
 }  // namespace
@@ -50,16 +54,23 @@ void Recorder::message(const Message& m) {
 
 void Recorder::env_change(const EnvChange& change) {
   switch (change.kind) {
-    case EnvChange::Kind::begin: return line("begin");
-    case EnvChange::Kind::commit: return line("commit");
-    case EnvChange::Kind::rollback: return line("rollback");
-    case EnvChange::Kind::database: return line("database " + change.now);
-    case EnvChange::Kind::language: return line("language " + change.now);
+    case EnvChange::Kind::begin:
+      return line("begin");
+    case EnvChange::Kind::commit:
+      return line("commit");
+    case EnvChange::Kind::rollback:
+      return line("rollback");
+    case EnvChange::Kind::database:
+      return line("database " + change.now);
+    case EnvChange::Kind::language:
+      return line("language " + change.now);
   }
 }
 
 void Recorder::return_status(std::int32_t status) { line(fmt::format("status {}", status)); }
-void Recorder::return_value(const ReturnValue& value) { line(fmt::format("{}={}", value.name, cell(value.column.type, value.value.data()))); }
+void Recorder::return_value(const ReturnValue& value) {
+  line(fmt::format("{}={}", value.name, cell(value.column.type, value.value.data())));
+}
 
 Client::Client(Server& server, std::string database) {
   SessionInfo info;
@@ -78,7 +89,8 @@ std::string Client::resume() {
       recorder.rows_given = 0;
       continue;
     }
-    recorder.line(progress.step == Step::would_block ? fmt::format("blocked by {}", progress.blocker) : std::string("waiting"));
+    recorder.line(progress.step == Step::would_block ? fmt::format("blocked by {}", progress.blocker)
+                                                     : std::string("waiting"));
     break;
   }
   return std::exchange(recorder.text, {});

@@ -54,7 +54,7 @@ struct Client {
 std::string rows_of(std::string_view answer);
 
 // Values in ROW framing.
-std::string int_value(std::int32_t v);        // INTN
+std::string int_value(std::int32_t v);  // INTN
 std::string null8();
 std::string nvarchar_value(std::u16string_view v);
 std::string nvarchar_null();
