@@ -36,7 +36,8 @@ ObjectPtr new_object(const Context& context, const Place& place, const std::stri
 }
 
 void refuse_existing(const Place& place, const std::string& name) {
-  if (place.database->find(place.schema_id, name) != nullptr || constraint_name_taken(*place.database, name))
+  if (place.database->find(place.schema_id, name) != nullptr ||
+      constraint_name_taken(*place.database, place.schema_id, name))
     raise(2714, 16, 6, fmt::format("There is already an object named '{}' in the database.", name), Reach::batch);
 }
 

@@ -26,8 +26,8 @@ int column_named(const TableDef& def, const std::string& name, const std::string
   return at;
 }
 
-void refuse_taken(const Database& db, const std::string& name) {
-  if (constraint_name_taken(db, name))
+void refuse_taken(const Database& db, const Object& table, const std::string& name) {
+  if (!table.temporary && constraint_name_taken(db, table.schema_id, name))
     raise(2714, 16, 5, fmt::format("There is already an object named '{}' in the database.", name), Reach::batch);
 }
 
@@ -49,8 +49,9 @@ Type expression_type(const Context& context, const TableDef& def, const ExprPtr&
 
 }  // namespace
 
-bool constraint_name_taken(const Database& db, std::string_view name) {
+bool constraint_name_taken(const Database& db, int schema_id, std::string_view name) {
   for (const auto& [key, object] : db.objects) {
+    if (object->schema_id != schema_id) continue;
     if (same_name(object->name, name)) return true;
     if (object->def == nullptr) continue;
     const TableDef& def = *object->def;
@@ -138,7 +139,7 @@ void add_columns(const Context& context, TableDef& def, const Object& table, std
       c.default_id = db.new_object_id();
       c.default_name =
           spec.default_name.empty() ? made_name("DF", table.name, c.name, c.default_id) : spec.default_name;
-      refuse_taken(db, c.default_name);
+      refuse_taken(db, table, c.default_name);
     }
     def.columns.push_back(std::move(c));
   }
@@ -187,7 +188,7 @@ void add_index(const Context&, TableDef& def, const Object& table, const KeySpec
     if (index.system_named)
       index.name = made_name(spec.primary ? "PK" : "UQ", table.name, {}, index.object_id) +
                    fmt::format("{:08X}", static_cast<unsigned>(index.object_id) * 2654435761U);
-    refuse_taken(db, index.name);
+    refuse_taken(db, table, index.name);
   }
   for (const IndexDef& other : def.indexes)
     if (same_name(other.name, index.name))
@@ -212,7 +213,7 @@ void add_foreign_key(const Context& context, TableDef& def, const ObjectPtr& tab
   ForeignKeyDef fk;
   fk.object_id = db.new_object_id();
   fk.name = spec.name.empty() ? made_name("FK", table->name, spec.columns[0], fk.object_id) : spec.name;
-  refuse_taken(db, fk.name);
+  refuse_taken(db, *table, fk.name);
   const bool own = same_name(spec.table.object(), table->name) &&
                    (spec.table.schema().empty() || place_of(context, spec.table).schema_id == table->schema_id);
   const ObjectPtr parent = own ? table : find_object(context, spec.table);
@@ -290,7 +291,7 @@ void add_constraints(const Context& context, TableDef& def, const ObjectPtr& tab
     CheckDef check;
     check.object_id = db.new_object_id();
     check.name = spec.name.empty() ? made_name("CK", table->name, spec.column, check.object_id) : spec.name;
-    refuse_taken(db, check.name);
+    refuse_taken(db, *table, check.name);
     check.condition = spec.condition;
     check.text = spec.text;
     expression_type(context, def, spec.condition);
@@ -317,7 +318,7 @@ void add_constraints(const Context& context, TableDef& def, const ObjectPtr& tab
     c.default_text = spec.text;
     c.default_id = db.new_object_id();
     c.default_name = spec.name.empty() ? made_name("DF", table->name, c.name, c.default_id) : spec.name;
-    refuse_taken(db, c.default_name);
+    refuse_taken(db, *table, c.default_name);
   }
   for (const ForeignKeySpec& spec : parts.foreign_keys) add_foreign_key(context, def, table, spec, db);
 }

@@ -54,7 +54,7 @@ void add_index(const Context& context, TableDef& def, const Object& table, const
 // Rows of the table's present data in the layout of `def`, made by `convert_row` (nullptr: rows as they are).
 std::shared_ptr<TableData> rebuilt(const Context& context, const Object& table, const TableDef& def,
                                    const std::function<void(ByteView, ByteBuffer&)>& convert_row);
-bool constraint_name_taken(const Database& db, std::string_view name);
+bool constraint_name_taken(const Database& db, int schema_id, std::string_view name);
 
 // procedures.cpp
 Outcome execute_call(const Context& context, Execute& s);

@@ -43,7 +43,7 @@ struct Renaming {
 
 void rename_object(const Renaming& r, const ObjectPtr& object) {
   const auto db = r.context.server.database(object->database);
-  if (db->find(object->schema_id, r.new_name) != nullptr || constraint_name_taken(*db, r.new_name))
+  if (db->find(object->schema_id, r.new_name) != nullptr || constraint_name_taken(*db, object->schema_id, r.new_name))
     raise(15335, 11, 1,
           fmt::format("Error: The new name '{}' is already in use as a OBJECT name and would cause a duplicate that is "
                       "not permitted.",
@@ -77,7 +77,7 @@ bool rename_constraint(const Renaming& r, const Place& place, const std::string&
     for (ColumnDef& c : def->columns)
       if (c.default_id != 0 && same_name(c.default_name, old_name)) found = &c.default_name;
     if (found == nullptr) continue;
-    if (constraint_name_taken(*place.database, r.new_name))
+    if (constraint_name_taken(*place.database, place.schema_id, r.new_name))
       raise(15335, 11, 1,
             fmt::format("Error: The new name '{}' is already in use as a OBJECT name and would cause a duplicate that "
                         "is not permitted.",
