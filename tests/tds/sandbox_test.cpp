@@ -154,7 +154,7 @@ async::Task<void> every_type(tds::Session* session) {
       "NULL, g "
       "float(53) NULL, h decimal(9,2) NULL, i decimal(19,4) NULL, j decimal(28,10) NULL, k decimal(38,10) NULL, l date "
       "NULL, "
-      "m time(1) NULL, n time(6) NULL, o datetime2(1) NULL, p datetime2(3) NULL, q datetime2(6) NULL, r "
+      "m time(0) NULL, n time(6) NULL, o datetime2(0) NULL, p datetime2(3) NULL, q datetime2(6) NULL, r "
       "datetimeoffset(6) "
       "NULL, s uniqueidentifier NULL, t nvarchar(40) NULL, u nvarchar(max) NULL, v varbinary(40) NULL, w "
       "varbinary(max) NULL, "
