@@ -118,6 +118,7 @@ async::Task<void> BulkLoad::Impl::flush() {
   try {
     while (transport().fill_now()) take_reply();
   } catch (const Error&) {
+    session->close();  // the failed write is the better story
   }
   if (!response.has_error()) std::rethrow_exception(failure);
 }
@@ -147,13 +148,13 @@ async::Task<void> BulkLoad::Impl::take_back_now() {
 }
 
 async::Task<void> BulkLoad::Impl::take_back() {
-  bool good = false;
-  if (session->usable()) {
+  bool good = session->usable();
+  if (good) {
     try {
       co_await net::with_deadline(transport().loop(), limits::tds_cancel_timeout, "taking a bulk load back",
                                   take_back_now());
-      good = true;
-    } catch (const std::exception&) {  // closing the session takes it back as well
+    } catch (const std::exception&) {
+      good = false;  // closing the session takes it back as well
     }
   }
   if (!good || response.fatal()) session->close();

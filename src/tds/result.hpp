@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Value {
   bool truth() const { return integer() != 0; }
   // What a NULL gives instead.
   std::int64_t integer_or(std::int64_t absent) const { return is_null() ? absent : integer(); }
-  std::string text_or(std::string absent) const { return is_null() ? std::move(absent) : text(); }
+  std::string text_or(std::string_view absent) const { return is_null() ? std::string(absent) : text(); }
 };
 
 struct ResultSet {

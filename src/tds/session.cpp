@@ -121,12 +121,12 @@ async::Task<void> Session::Impl::recover(Response& response) {
     close();
     co_return;
   }
-  bool drained = false;
+  bool drained = true;
   try {
     co_await net::with_deadline(transport.loop(), limits::tds_cancel_timeout, "cancelling a statement",
                                 attention(response));
-    drained = true;
-  } catch (const std::exception&) {  // the session is closed instead: the server rolls back what was open
+  } catch (const std::exception&) {
+    drained = false;  // the session is closed instead: the server rolls back what was open
   }
   if (!drained) close();
 }
