@@ -51,6 +51,8 @@ Value server_property(const Context& context, const Expr&, const Arguments& args
     std::string_view name;
     int value;
   };
+  // Ours: whether rows of bulk loads are kept, so that a client knows that it cannot read them back.
+  if (name == "rowferrydiscard") return variant_of(Value::of_int(context.server.options.discard ? 1 : 0));
   constexpr std::array numbers{Number{"engineedition", 3},
                                Number{"isclustered", 0},
                                Number{"ishadrenabled", 0},
