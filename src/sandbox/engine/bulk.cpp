@@ -175,7 +175,13 @@ bool BulkLoad::same_shape(const Column& c, bool& exact) const {
   // TYPE_INFO of these says no length.
   const bool unsized = target.type.kind == Kind::date || target.type.kind == Kind::time ||
                        target.type.kind == Kind::datetime2 || target.type.kind == Kind::datetimeoffset;
-  if (unsized) stream.max_length = table_form.max_length;
+  if (unsized || is_lob(target.type.kind) || target.type.kind == Kind::variant)
+    stream.max_length = table_form.max_length;
+  // A shorter declaration of a type of varying length: the same bytes.
+  const bool varying =
+      target.type.kind == Kind::varchar || target.type.kind == Kind::nvarchar || target.type.kind == Kind::varbinary;
+  if (varying && target.type.length != max_length && stream.max_length <= table_form.max_length)
+    stream.max_length = table_form.max_length;
   stream.names = table_form.names;
   if (stream == table_form) {
     exact = exact && !padded;

@@ -11,6 +11,8 @@ namespace rowferry::sandbox::engine {
 
 namespace {
 
+constexpr std::size_t row_bytes_max = 8060;
+
 std::string made_name(std::string_view prefix, const std::string& table, std::string_view column, int id) {
   const std::u16string wide = widen(table);
   std::string name = fmt::format("{}__{}__", prefix, narrow(wide.substr(0, column.empty() ? 15 : 9)));
@@ -147,6 +149,19 @@ void add_columns(const Context& context, TableDef& def, const Object& table, std
     raise(1702, 16, 1,
           fmt::format("CREATE TABLE failed because column '{}' in table '{}' exceeds the maximum of 1024 columns.",
                       def.columns[1024].name, table.name),
+          Reach::batch);
+  // A row's smallest size: fixed-length columns, a header, the NULL bitmap.
+  std::size_t fixed = 7 + (def.columns.size() + 7) / 8;
+  for (const ColumnDef& c : def.columns) {
+    const bool sized = c.type.kind == Kind::character || c.type.kind == Kind::nchar || c.type.kind == Kind::binary ||
+                       is_number(c.type.kind) || is_temporal(c.type.kind) || c.type.kind == Kind::guid;
+    if (sized && c.computed == nullptr && !c.sparse) fixed += static_cast<std::size_t>(catalogue_length(c.type));
+  }
+  if (fixed > row_bytes_max && !table.temporary)
+    raise(1701, 16, 1,
+          fmt::format("Creating or altering table '{}' failed because the minimum row size would be {}, including {} "
+                      "bytes of internal overhead. This exceeds the maximum allowable table row size of {} bytes.",
+                      table.name, fixed, 7 + (def.columns.size() + 7) / 8, row_bytes_max),
           Reach::batch);
   def.place_columns();
 }

@@ -10,6 +10,7 @@ namespace rowferry::sandbox::engine {
 
 namespace {
 
+constexpr std::size_t insert_rows_max = 1000;  // of one VALUES list, as the server has it
 constexpr std::uint16_t command_insert = 0xC3, command_delete = 0xC4, command_update = 0xC5;
 
 bool has_hint(const std::vector<std::string>& hints, std::string_view hint) {
@@ -275,6 +276,12 @@ Outcome execute_insert(const Context& context, Insert& s) {
   }
   if (s.execute != nullptr) raise_unsupported("INSERT … EXECUTE");
   if (s.query == nullptr) {
+    if (s.rows.size() > insert_rows_max)
+      raise(10738, 15, 1,
+            fmt::format("The number of row value expressions in the INSERT statement exceeds the maximum allowed "
+                        "number of {} row values.",
+                        insert_rows_max),
+            Reach::batch);
     const auto columns = target_columns(context, *table, s, writer, s.rows.front().size());
     check_target_columns(context, *table, columns, writer);
     return {insert_values_rows(context, *table, s, columns, writer), command_insert, false};

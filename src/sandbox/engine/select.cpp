@@ -12,6 +12,7 @@ namespace rowferry::sandbox::engine {
 namespace {
 
 constexpr std::uint16_t command_select = 0xC1;
+constexpr std::int64_t whole_textsize = 2'147'483'647;
 
 // What is sent for a column: UTF-8 text goes as nvarchar to a client that has not asked for UTF-8.
 Type sent_type(const Context& context, const Type& type) {
@@ -36,6 +37,24 @@ class StoredRows : public RowSource {
  private:
   std::size_t at_ = 0;
 };
+
+// SET TEXTSIZE cuts what is sent of (max) and text columns; a client that has not asked for all gets 4 KiB.
+Value within_textsize(Value v, std::int64_t textsize) {
+  const auto bytes = static_cast<std::size_t>(textsize);
+  if (is_unicode(v.type.kind)) {
+    v.text.resize(std::min(v.text.size(), bytes / 2));
+  } else if (is_string(v.type.kind)) {
+    const std::string cut = to_code_page(v.text, v.type.collation).substr(0, bytes);
+    v.text = from_code_page(cut, v.type.collation);
+  } else {
+    v.bytes.resize(std::min(v.bytes.size(), bytes));
+  }
+  return v;
+}
+
+bool is_cut_by_textsize(const Type& t) {
+  return t.length == max_length || t.kind == Kind::text || t.kind == Kind::ntext || t.kind == Kind::image;
+}
 
 // A compiled query must live as long as the stream over it.
 class OwningStream : public RowSource {
@@ -66,10 +85,16 @@ Shape shape_of(const Context& context, const std::vector<OutputColumn>& columns)
   return shape;
 }
 
-void put_row(const Row& row, const Shape& shape, ByteBuffer& out) {
+void put_row(const Context& context, const Row& row, const Shape& shape, ByteBuffer& out) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const Value& v = row[i];
-    encode_value(v.type == shape.types[i] ? v : convert(v, shape.types[i]), shape.wire[i], out);
+    const Type& type = shape.types[i];
+    if (context.settings().textsize < whole_textsize && is_cut_by_textsize(type)) {
+      encode_value(within_textsize(v.type == type ? v : convert(v, type), context.settings().textsize), shape.wire[i],
+                   out);
+    } else {
+      encode_value(v.type == type ? v : convert(v, type), shape.wire[i], out);
+    }
   }
 }
 
@@ -146,7 +171,7 @@ void send_rows(const Context& context, const std::vector<OutputColumn>& columns,
   }
   auto stored = std::make_unique<StoredRows>();
   for (const Row& row : rows) {
-    put_row(row, shape, stored->bytes);
+    put_row(context, row, shape, stored->bytes);
     stored->ends.push_back(stored->bytes.size());
   }
   context.session.rows = std::move(stored);
@@ -166,13 +191,16 @@ Outcome begin_select(const Context& context, SelectStatement& s) {
   const bool fmtonly = context.settings().fmtonly;
   std::unique_ptr<RowSource> rows;
   if (!fmtonly) {
-    if (auto stream = query->stream(context, shape.types, shape.wire)) {
+    bool cut = false;
+    for (const Type& t : shape.types)
+      cut = cut || (context.settings().textsize < whole_textsize && is_cut_by_textsize(t));
+    if (auto stream = cut ? nullptr : query->stream(context, shape.types, shape.wire)) {
       rows = std::make_unique<OwningStream>(query, std::move(stream));
     } else {
       auto stored = std::make_unique<StoredRows>();
       const auto limit = static_cast<std::size_t>(context.settings().rowcount);
       query->run(context, [&](Row& row) {
-        put_row(row, shape, stored->bytes);
+        put_row(context, row, shape, stored->bytes);
         stored->ends.push_back(stored->bytes.size());
         return limit == 0 || stored->ends.size() < limit;
       });

@@ -200,7 +200,7 @@ void SelectPlan::run(const Context& context, const std::function<bool(Row&, Row&
 bool SelectPlan::run_counted(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
   if (levels_.size() != 1 || levels_[0].data == nullptr || !conditions_.empty() || !select_.group_by.empty())
     return false;
-  if (levels_[0].mode == ReadMode::skip_locked) return false;
+  if (levels_[0].mode == ReadMode::skip_locked && levels_[0].data->discarded(0) == 0) return false;
   for (const ExprPtr& a : aggregates_) {
     const std::string& f = a->name.back();
     if ((f != "COUNT" && f != "COUNT_BIG") || a->distinct) return false;

@@ -188,3 +188,53 @@ Test(define, select_into_makes_a_table) {
        "object_id = OBJECT_ID('u') ORDER BY column_id",
        "1|x|2 a|0 b|1 c|0");
 }
+
+Test(define, table_variables_live_in_their_batch) {
+  World w;
+  ROWS(w.a,
+       "DECLARE @t TABLE (a int PRIMARY KEY, b nvarchar(5) DEFAULT N'd'); INSERT @t (a) VALUES (1), (2); UPDATE @t SET "
+       "b = N'x' WHERE a = 2; DELETE @t WHERE a = 1; SELECT * FROM @t",
+       "2|x");
+  FAILS(w.a, "SELECT * FROM @t", 1087);
+}
+
+Test(define, cascades_and_disabled_constraints) {
+  World w;
+  w.a.run(
+      "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int, p int CONSTRAINT fk REFERENCES p(id) ON DELETE "
+      "CASCADE); INSERT p VALUES (1), (2); INSERT c VALUES (1, 1), (2, 2)");
+  ROWS(w.a, "DELETE p WHERE id = 1; SELECT id FROM c", "2");
+  FAILS(w.a, "INSERT c VALUES (3, 9)", 547);
+  ROWS(w.a,
+       "ALTER TABLE c NOCHECK CONSTRAINT ALL; INSERT c VALUES (3, 9); SELECT is_disabled, is_not_trusted FROM "
+       "sys.foreign_keys",
+       "1|1");
+}
+
+Test(define, a_thousand_rows_in_one_values_list_and_no_more) {
+  World w;
+  w.a.run("CREATE TABLE t (a int)");
+  std::string rows = "(0)";
+  for (int i = 1; i < 1000; ++i) rows += ", (" + std::to_string(i) + ")";
+  ANSWERS(w.a, "INSERT t VALUES " + rows, "(1000 rows)\n");
+  FAILS(w.a, "INSERT t VALUES " + rows + ", (1000)", 10738);
+}
+
+Test(define, insert_select_takes_rows_over_between_tables) {
+  World w;
+  w.a.run(
+      "CREATE TABLE s (a int, b nvarchar(10)); CREATE TABLE t (a int, b nvarchar(10)); CREATE TABLE k (a int PRIMARY "
+      "KEY, b nvarchar(20))");
+  w.a.run("INSERT s VALUES (1, N'x'), (2, NULL), (3, N'z'); DELETE s WHERE a = 2");
+  ANSWERS(w.a, "INSERT INTO t WITH (TABLOCK) (a, b) SELECT a, b FROM s", "(2 rows)\n");
+  ANSWERS(w.a, "INSERT t SELECT * FROM t", "(2 rows)\n");
+  ROWS(w.a, "DELETE TOP (1) FROM t WHERE a = 3; SELECT a, b FROM t ORDER BY a", "1|x 1|x 3|z");
+  ANSWERS(w.a, "INSERT k (b, a) SELECT b, a * 10 FROM s", "(2 rows)\n");
+  FAILS(w.a, "INSERT k SELECT a, b FROM t", 2627);
+  ROWS(w.a, "UPDATE k SET b = t.b FROM k JOIN t ON t.a * 10 = k.a AND t.a = 3; SELECT a, b FROM k ORDER BY a",
+       "10|x 30|z");
+  ROWS(w.a,
+       "INSERT k SELECT a, b FROM s WHERE NOT EXISTS (SELECT 1 FROM k WHERE k.a = s.a * 10) UNION ALL SELECT 5, N'n'; "
+       "SELECT COUNT(*) FROM k",
+       "3");
+}

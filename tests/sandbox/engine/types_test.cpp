@@ -219,3 +219,25 @@ Test(types, every_type_keeps_its_extremes) {
        "255|-32768|-2147483648|-9223372036854775808|1.7976931348623157e+308|3.4e+38|-922337203685477.5808|long "
        "text|ünï|0xDEAD|<a>1</a>|5000|9000|é");
 }
+
+Test(types, textsize_cuts_long_values_and_nothing_else) {
+  World w;
+  w.a.run(
+      "CREATE TABLE t (m nvarchar(max), v nvarchar(4000), i image); INSERT t VALUES (REPLICATE(CAST(N'x' AS "
+      "nvarchar(max)), 70000) + N'END', "
+      "REPLICATE(N'y', 4000), 0x0102030405)");
+  ROWS(w.a, "SELECT RIGHT(m, 3), LEN(m) FROM t", "END|70003");
+  w.a.recorder.raw_rows.clear();
+  w.a.run("SET TEXTSIZE 4; SELECT i, v FROM t");
+  cr_assert_eq(w.a.recorder.raw_rows.size(), 1U);
+  cr_expect_eq(w.a.recorder.raw_rows[0].size(), 1U + 24U + 4U + 4U + 2U + 8000U);
+  ROWS(w.a, "SET TEXTSIZE -1; SELECT i FROM t", "0x0102030405");
+}
+
+Test(types, too_wide_a_row_is_refused_when_the_table_is_made) {
+  World w;
+  FAILS(w.a, "CREATE TABLE t (a char(8000), b char(100))", 1701);
+  std::string many = "CREATE TABLE t (c0 int";
+  for (int i = 1; i < 1025; ++i) many += fmt::format(", c{} int", i);
+  FAILS(w.a, many + ")", 1702);
+}
