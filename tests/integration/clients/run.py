@@ -75,8 +75,9 @@ class FreeTds:
                     env=self.environment, input=sql + "\ngo\n")
 
     def bcp(self, direction: str, table: str, file: pathlib.Path, *more: str) -> str:
-        return must(["freebcp", table, direction, file, "-S", "sandbox", "-U", "sa", "-P", PASSWORD, "-D", "shop", *more],
-                    env=self.environment)
+        # freebcp sets TEXTSIZE to 4096 unless told otherwise.
+        return must(["freebcp", table, direction, file, "-S", "sandbox", "-U", "sa", "-P", PASSWORD, "-D", "shop",
+                     "-T", "2147483647", *more], env=self.environment)
 
 
 BCP_TABLE = """create table dbo.bcp (id int not null, big bigint null, name nvarchar(40) null, code varchar(10) null,
