@@ -311,6 +311,28 @@ void Evaluator::bind_variable(Expr& e) {
   e.nullable = true;
 }
 
+void Evaluator::bind_global(Expr& e) {
+  const auto value = global_value(context_, upper_ascii(e.name[0]));
+  if (!value) raise(137, 15, 2, fmt::format("Must declare the scalar variable \"{}\".", e.name[0]), Reach::batch);
+  e.type = value->type;
+  e.nullable = false;
+}
+
+void Evaluator::bind_collate(Expr& e) {
+  bind_all(e.args);
+  const auto collation = collation_by_name(e.collation);
+  const bool database_default =
+      fold_name(e.collation) == "database_default" || fold_name(e.collation) == "catalog_default";
+  if (!collation && !database_default)
+    raise(448, 16, 1, fmt::format("Invalid collation '{}'.", e.collation), Reach::batch);
+  e.type = e.args[0]->type;
+  if (!is_string(e.type.kind))
+    raise(447, 16, 0, fmt::format("Expression type {} is invalid for COLLATE clause.", type_name(e.type.kind)),
+          Reach::batch);
+  e.type.collation = collation ? *collation : context_.collation();
+  e.nullable = e.args[0]->nullable;
+}
+
 void Evaluator::bind(const ExprPtr& p) {
   Expr& e = *p;
   e.slot = -1;
@@ -331,13 +353,9 @@ void Evaluator::bind(const ExprPtr& p) {
     case ExprKind::variable:
       bind_variable(e);
       break;
-    case ExprKind::global: {
-      const auto value = global_value(context_, upper_ascii(e.name[0]));
-      if (!value) raise(137, 15, 2, fmt::format("Must declare the scalar variable \"{}\".", e.name[0]), Reach::batch);
-      e.type = value->type;
-      e.nullable = false;
+    case ExprKind::global:
+      bind_global(e);
       break;
-    }
     case ExprKind::negate:
     case ExprKind::complement:
       bind_all(e.args);
@@ -395,21 +413,9 @@ void Evaluator::bind(const ExprPtr& p) {
     case ExprKind::window:
       bind_aggregate(p);
       break;
-    case ExprKind::collate: {
-      bind_all(e.args);
-      const auto collation = collation_by_name(e.collation);
-      const bool database_default =
-          fold_name(e.collation) == "database_default" || fold_name(e.collation) == "catalog_default";
-      if (!collation && !database_default)
-        raise(448, 16, 1, fmt::format("Invalid collation '{}'.", e.collation), Reach::batch);
-      e.type = e.args[0]->type;
-      if (!is_string(e.type.kind))
-        raise(447, 16, 0, fmt::format("Expression type {} is invalid for COLLATE clause.", type_name(e.type.kind)),
-              Reach::batch);
-      e.type.collation = collation ? *collation : context_.collation();
-      e.nullable = e.args[0]->nullable;
+    case ExprKind::collate:
+      bind_collate(e);
       break;
-    }
     case ExprKind::star:
       raise_syntax("*", e.line);
     case ExprKind::default_value:

@@ -69,6 +69,72 @@ bool constraint_name_taken(const Database& db, int schema_id, std::string_view n
   return false;
 }
 
+namespace {
+
+// Collation, nullability and identity of a column that is not computed.
+void set_plain_column(ColumnDef& c, const ColumnSpec& spec, const TableDef& def, const Object& table,
+                      const Database& db) {
+  if (is_string(c.type.kind) && c.type.kind != Kind::xml && c.type.kind != Kind::json) {
+    c.type.collation = db.collation;
+    c.collation = db.collation_name;
+    if (!spec.collation.empty() && fold_name(spec.collation) != "database_default") {
+      const auto collation = collation_by_name(spec.collation);
+      if (!collation) raise(448, 16, 1, fmt::format("Invalid collation '{}'.", spec.collation), Reach::batch);
+      c.type.collation = *collation;
+      c.collation = spec.collation;
+    }
+    if (code_page_of(c.type.collation) == 0 && is_code_page_string(c.type.kind))
+      raise(459, 16, 2,
+            fmt::format("Collation '{}' is supported on Unicode data types only and cannot be applied to char, "
+                        "varchar or text data types.",
+                        c.collation),
+            Reach::batch);
+  } else if (!spec.collation.empty()) {
+    raise(447, 16, 0, fmt::format("Expression type {} is invalid for COLLATE clause.", type_name(c.type.kind)),
+          Reach::batch);
+  }
+  c.nullable = spec.nullable.value_or(!c.identity);
+  if (c.is_rowversion() && !spec.nullable) c.nullable = false;
+  if (c.identity) {
+    if (def.identity_column() != nullptr)
+      raise(2744, 16, 2,
+            fmt::format(
+                "Multiple identity columns specified for table '{}'. Only one identity column per table is allowed.",
+                table.name),
+            Reach::batch);
+    if (!is_integer(c.type.kind) && !(is_decimal(c.type.kind) && c.type.scale == 0))
+      raise(2749, 16, 2,
+            fmt::format("Identity column '{}' must be of data type int, bigint, smallint, tinyint, or decimal or "
+                        "numeric with a scale of 0, unencrypted, and constrained to be nonnullable.",
+                        c.name),
+            Reach::batch);
+    c.nullable = false;
+  }
+}
+
+void check_width(const TableDef& def, const Object& table) {
+  if (def.columns.size() > 1024)
+    raise(1702, 16, 1,
+          fmt::format("CREATE TABLE failed because column '{}' in table '{}' exceeds the maximum of 1024 columns.",
+                      def.columns[1024].name, table.name),
+          Reach::batch);
+  // A row's smallest size: fixed-length columns, a header, the NULL bitmap.
+  std::size_t fixed = 7 + (def.columns.size() + 7) / 8;
+  for (const ColumnDef& c : def.columns) {
+    const bool sized = c.type.kind == Kind::character || c.type.kind == Kind::nchar || c.type.kind == Kind::binary ||
+                       is_number(c.type.kind) || is_temporal(c.type.kind) || c.type.kind == Kind::guid;
+    if (sized && c.computed == nullptr && !c.sparse) fixed += static_cast<std::size_t>(catalogue_length(c.type));
+  }
+  if (fixed > row_bytes_max && !table.temporary)
+    raise(1701, 16, 1,
+          fmt::format("Creating or altering table '{}' failed because the minimum row size would be {}, including {} "
+                      "bytes of internal overhead. This exceeds the maximum allowable table row size of {} bytes.",
+                      table.name, fixed, 7 + (def.columns.size() + 7) / 8, row_bytes_max),
+          Reach::batch);
+}
+
+}  // namespace
+
 void add_columns(const Context& context, TableDef& def, const Object& table, std::vector<ColumnSpec>& columns,
                  Database& db) {
   for (ColumnSpec& spec : columns) {
@@ -97,43 +163,7 @@ void add_columns(const Context& context, TableDef& def, const Object& table, std
       if (is_string(c.type.kind)) c.collation = collation_name(c.type.collation);
       c.nullable = !(spec.persisted && spec.nullable.has_value() && !*spec.nullable);
     } else {
-      if (is_string(c.type.kind) && c.type.kind != Kind::xml && c.type.kind != Kind::json) {
-        c.type.collation = db.collation;
-        c.collation = db.collation_name;
-        if (!spec.collation.empty() && fold_name(spec.collation) != "database_default") {
-          const auto collation = collation_by_name(spec.collation);
-          if (!collation) raise(448, 16, 1, fmt::format("Invalid collation '{}'.", spec.collation), Reach::batch);
-          c.type.collation = *collation;
-          c.collation = spec.collation;
-        }
-        if (code_page_of(c.type.collation) == 0 && is_code_page_string(c.type.kind))
-          raise(459, 16, 2,
-                fmt::format("Collation '{}' is supported on Unicode data types only and cannot be applied to char, "
-                            "varchar or text data types.",
-                            c.collation),
-                Reach::batch);
-      } else if (!spec.collation.empty()) {
-        raise(447, 16, 0, fmt::format("Expression type {} is invalid for COLLATE clause.", type_name(c.type.kind)),
-              Reach::batch);
-      }
-      c.nullable = spec.nullable.value_or(!c.identity);
-      if (c.is_rowversion() && !spec.nullable) c.nullable = false;
-      if (c.identity) {
-        if (def.identity_column() != nullptr)
-          raise(
-              2744, 16, 2,
-              fmt::format(
-                  "Multiple identity columns specified for table '{}'. Only one identity column per table is allowed.",
-                  table.name),
-              Reach::batch);
-        if (!is_integer(c.type.kind) && !(is_decimal(c.type.kind) && c.type.scale == 0))
-          raise(2749, 16, 2,
-                fmt::format("Identity column '{}' must be of data type int, bigint, smallint, tinyint, or decimal or "
-                            "numeric with a scale of 0, unencrypted, and constrained to be nonnullable.",
-                            c.name),
-                Reach::batch);
-        c.nullable = false;
-      }
+      set_plain_column(c, spec, def, table, db);
     }
     if (spec.default_value != nullptr) {
       c.default_value = spec.default_value;
@@ -145,24 +175,7 @@ void add_columns(const Context& context, TableDef& def, const Object& table, std
     }
     def.columns.push_back(std::move(c));
   }
-  if (def.columns.size() > 1024)
-    raise(1702, 16, 1,
-          fmt::format("CREATE TABLE failed because column '{}' in table '{}' exceeds the maximum of 1024 columns.",
-                      def.columns[1024].name, table.name),
-          Reach::batch);
-  // A row's smallest size: fixed-length columns, a header, the NULL bitmap.
-  std::size_t fixed = 7 + (def.columns.size() + 7) / 8;
-  for (const ColumnDef& c : def.columns) {
-    const bool sized = c.type.kind == Kind::character || c.type.kind == Kind::nchar || c.type.kind == Kind::binary ||
-                       is_number(c.type.kind) || is_temporal(c.type.kind) || c.type.kind == Kind::guid;
-    if (sized && c.computed == nullptr && !c.sparse) fixed += static_cast<std::size_t>(catalogue_length(c.type));
-  }
-  if (fixed > row_bytes_max && !table.temporary)
-    raise(1701, 16, 1,
-          fmt::format("Creating or altering table '{}' failed because the minimum row size would be {}, including {} "
-                      "bytes of internal overhead. This exceeds the maximum allowable table row size of {} bytes.",
-                      table.name, fixed, 7 + (def.columns.size() + 7) / 8, row_bytes_max),
-          Reach::batch);
+  check_width(def, table);
   def.place_columns();
 }
 

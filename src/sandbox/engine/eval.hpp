@@ -82,6 +82,8 @@ class Evaluator {
   void bind_query(Expr& e);
   void bind_aggregate(const ExprPtr& e);
   void bind_variable(Expr& e);
+  void bind_global(Expr& e);
+  void bind_collate(Expr& e);
 
   Value scalar(const ExprPtr& e);
   Value column(const Expr& e);

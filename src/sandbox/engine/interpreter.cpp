@@ -44,102 +44,49 @@ void push_frame(const Context& context, CallFrame call) {
 
 namespace {
 
+// What is done for each kind of statement; flow of control is not among them.
+struct Dispatch {
+  const Context& context;
+  const Statement& statement;
+
+  Outcome operator()(SelectStatement& s) const { return begin_select(context, s); }
+  Outcome operator()(Insert& s) const { return execute_insert(context, s); }
+  Outcome operator()(Update& s) const { return execute_update(context, s); }
+  Outcome operator()(Delete& s) const { return execute_delete(context, s); }
+  Outcome operator()(Truncate& s) const { return execute_truncate(context, s); }
+  Outcome operator()(CreateTable& s) const { return execute_create_table(context, s); }
+  Outcome operator()(CreateIndex& s) const { return execute_create_index(context, s); }
+  Outcome operator()(CreateText& s) const { return execute_create_text(context, s); }
+  Outcome operator()(CreateNamed& s) const { return execute_create_named(context, s); }
+  Outcome operator()(Drop& s) const { return execute_drop(context, s); }
+  Outcome operator()(AlterTable& s) const { return execute_alter_table(context, s); }
+  Outcome operator()(AlterDatabase& s) const { return execute_alter_database(context, s); }
+  Outcome operator()(AlterIndex& s) const { return execute_alter_index(context, s); }
+  Outcome operator()(TransactionStatement& s) const { return execute_transaction(context, s); }
+  Outcome operator()(SetOption& s) const { return execute_set_option(context, s); }
+  Outcome operator()(Declare& s) const { return execute_declare(context, s); }
+  Outcome operator()(Use& s) const { return execute_use(context, s.database); }
+  Outcome operator()(Execute& s) const { return execute_call(context, s); }
+  Outcome operator()(InsertBulk& s) const { return execute_insert_bulk(context, s); }
+  Outcome operator()(Dbcc& s) const { return execute_dbcc(context, s); }
+  Outcome operator()(RaiseError& s) const { return execute_raise_error(context, s); }
+  Outcome operator()(Throw& s) const { execute_throw(context, s); }
+  Outcome operator()(WaitFor& s) const { return execute_waitfor(context, s); }
+  Outcome operator()(SetVariable& s) const { return execute_set_variable(context, s); }
+  Outcome operator()(Print& s) const {
+    const Value v = constant_value(context, s.value);
+    send_message(context, 0, 0, 1, v.null ? std::string(" ") : narrow(text_of(v)), statement.line);
+    return {std::nullopt, 0xF7, false};
+  }
+  Outcome operator()(Ignored&) const { return {std::nullopt, 0xFD, false}; }
+  template <class T>
+  Outcome operator()(T&) const {
+    return {std::nullopt, 0, true};
+  }
+};
+
 Outcome dispatch(const Context& context, Statement& statement) {
-  return std::visit(
-      [&](auto& s) -> Outcome {
-        using T = std::decay_t<decltype(s)>;
-        if constexpr (std::is_same_v<T, SelectStatement>)
-          return begin_select(context, s);
-        else if constexpr (std::is_same_v<T, Insert>)
-          return execute_insert(context, s);
-        else if constexpr (std::is_same_v<T, Update>)
-          return execute_update(context, s);
-        else if constexpr (std::is_same_v<T, Delete>)
-          return execute_delete(context, s);
-        else if constexpr (std::is_same_v<T, Truncate>)
-          return execute_truncate(context, s);
-        else if constexpr (std::is_same_v<T, CreateTable>)
-          return execute_create_table(context, s);
-        else if constexpr (std::is_same_v<T, CreateIndex>)
-          return execute_create_index(context, s);
-        else if constexpr (std::is_same_v<T, CreateText>)
-          return execute_create_text(context, s);
-        else if constexpr (std::is_same_v<T, CreateNamed>)
-          return execute_create_named(context, s);
-        else if constexpr (std::is_same_v<T, Drop>)
-          return execute_drop(context, s);
-        else if constexpr (std::is_same_v<T, AlterTable>)
-          return execute_alter_table(context, s);
-        else if constexpr (std::is_same_v<T, AlterDatabase>)
-          return execute_alter_database(context, s);
-        else if constexpr (std::is_same_v<T, AlterIndex>)
-          return execute_alter_index(context, s);
-        else if constexpr (std::is_same_v<T, TransactionStatement>)
-          return execute_transaction(context, s);
-        else if constexpr (std::is_same_v<T, SetOption>)
-          return execute_set_option(context, s);
-        else if constexpr (std::is_same_v<T, Declare>)
-          return execute_declare(context, s);
-        else if constexpr (std::is_same_v<T, Use>)
-          return execute_use(context, s.database);
-        else if constexpr (std::is_same_v<T, Execute>)
-          return execute_call(context, s);
-        else if constexpr (std::is_same_v<T, InsertBulk>)
-          return execute_insert_bulk(context, s);
-        else if constexpr (std::is_same_v<T, Dbcc>)
-          return execute_dbcc(context, s);
-        else if constexpr (std::is_same_v<T, RaiseError>)
-          return execute_raise_error(context, s);
-        else if constexpr (std::is_same_v<T, SetVariable>) {
-          Value v = constant_value(context, s.value);
-          if (s.op != 0) {
-            const auto found = context.frame().variables.find(fold_name(s.name));
-            if (found != context.frame().variables.end()) {
-              const Value& old = found->second.value;
-              v = arithmetic_value(s.op, old, v,
-                                   is_string(old.type.kind) ? nvarchar_type(max_length, old.type.collation) : old.type);
-            }
-          }
-          assign_variable(context, s.name, v);
-          return {std::nullopt, 0xB9, true};
-        } else if constexpr (std::is_same_v<T, Print>) {
-          const Value v = constant_value(context, s.value);
-          send_message(context, 0, 0, 1, v.null ? std::string(" ") : narrow(text_of(v)), statement.line);
-          return {std::nullopt, 0xF7, false};
-        } else if constexpr (std::is_same_v<T, Throw>) {
-          if (s.number == nullptr) {
-            for (auto f = context.session.frames.rbegin(); f != context.session.frames.rend(); ++f) {
-              if ((*f)->caught.empty()) continue;
-              SqlError again{(*f)->caught.back(), Reach::batch};
-              throw again;
-            }
-            raise(10704, 16, 1,
-                  "To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW "
-                  "statement inside a CATCH block, or add error parameters to the THROW statement.",
-                  Reach::batch);
-          }
-          raise(static_cast<int>(convert(constant_value(context, s.number), int_type()).number), 16,
-                static_cast<int>(convert(constant_value(context, s.state), int_type()).number),
-                narrow(text_of(constant_value(context, s.message))), Reach::batch);
-        } else if constexpr (std::is_same_v<T, WaitFor>) {
-          const Value v = constant_value(context, s.delay);
-          const auto time = try_convert(v, make_type(Kind::time, 0, 0, 7));
-          if (v.null || !time)
-            raise(148, 15, 1,
-                  fmt::format("Incorrect time syntax in time string '{}' used with WAITFOR.",
-                              v.null ? std::string() : narrow(text_of(v))),
-                  Reach::batch);
-          std::int64_t ticks = time->ticks;
-          if (s.until) ticks = (ticks - now_ticks() % ticks_per_day + ticks_per_day) % ticks_per_day;
-          context.session.delay_until = context.server.now() + std::chrono::microseconds(ticks / 10);
-          return {std::nullopt, 0xF5, false};
-        } else if constexpr (std::is_same_v<T, Ignored>) {
-          return {std::nullopt, 0xFD, false};
-        } else {
-          return {std::nullopt, 0, true};
-        }
-      },
-      statement.what);
+  return std::visit(Dispatch{context, statement}, statement.what);
 }
 
 bool opens_transaction(const Statement& s) {

@@ -230,7 +230,11 @@ TableRefPtr Parser::table_primary() {
 }
 
 void Parser::table_alias(TableRef& table) {
-  if (accept("TABLESAMPLE")) skip_statement();
+  if (accept("TABLESAMPLE")) {  // a sample may be the whole
+    accept("SYSTEM");
+    skip_parentheses();
+    if (accept("REPEATABLE")) skip_parentheses();
+  }
   if (is("FOR") && is("SYSTEM_TIME", 1)) raise_unsupported("FOR SYSTEM_TIME");
   table.hints = table_hints();
   if (accept("AS")) {

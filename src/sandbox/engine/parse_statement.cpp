@@ -117,6 +117,58 @@ void Parser::statement(Program& into) {
   --depth_;
 }
 
+void Parser::small_statement(Statement& s) {
+  if (accept("PRINT")) {
+    put<Print>(s).value = expression();
+  } else if (accept("RAISERROR")) {
+    RaiseError& r = put<RaiseError>(s);
+    expect_symbol("(");
+    r.message = expression();
+    expect_symbol(",");
+    r.severity = expression();
+    expect_symbol(",");
+    r.state = expression();
+    while (accept_symbol(",")) r.args.push_back(expression());
+    expect_symbol(")");
+    if (accept("WITH")) {
+      do r.with_nowait = word() == "NOWAIT" || r.with_nowait;
+      while (accept_symbol(","));
+    }
+  } else if (is("THROW")) {
+    next();
+    Throw& t = put<Throw>(s);
+    if (here().kind == TokenKind::integer || here().kind == TokenKind::variable) {
+      t.number = primary();
+      expect_symbol(",");
+      t.message = primary();
+      expect_symbol(",");
+      t.state = primary();
+    }
+  } else if (accept("WAITFOR")) {
+    WaitFor& w = put<WaitFor>(s);
+    w.until = is("TIME");
+    if (!accept("DELAY")) expect("TIME");
+    w.delay = primary();
+  } else if (accept("RETURN")) {
+    Return& r = put<Return>(s);
+    const TokenKind k = here().kind;
+    if (k == TokenKind::integer || k == TokenKind::variable || k == TokenKind::global || is_symbol("-") ||
+        is_symbol("(") || (is_name() && is_symbol("(", 1)))
+      r.value = expression();
+  } else if (accept("DBCC")) {
+    Dbcc& d = put<Dbcc>(s);
+    d.command = word();
+    if (accept_symbol("(")) {
+      if (!is_symbol(")")) d.args = expression_list();
+      expect_symbol(")");
+    }
+    if (accept("WITH")) {
+      do d.words.push_back(word());
+      while (accept_symbol(","));
+    }
+  }
+}
+
 void Parser::simple_statement(Statement& s) {
   std::vector<CommonTable> with;
   if (is("WITH") && is_name(1) && !is("SELECT")) {
@@ -162,56 +214,11 @@ void Parser::simple_statement(Statement& s) {
     if (is("WITH") && is_symbol("(", 1)) raise_unsupported("TRUNCATE of partitions");
   } else if (is("BEGIN") || is("COMMIT") || is("ROLLBACK") || is("SAVE")) {
     transaction_statement(s);
-  } else if (accept("PRINT")) {
-    put<Print>(s).value = expression();
-  } else if (accept("RAISERROR")) {
-    RaiseError& r = put<RaiseError>(s);
-    expect_symbol("(");
-    r.message = expression();
-    expect_symbol(",");
-    r.severity = expression();
-    expect_symbol(",");
-    r.state = expression();
-    while (accept_symbol(",")) r.args.push_back(expression());
-    expect_symbol(")");
-    if (accept("WITH")) {
-      do r.with_nowait = word() == "NOWAIT" || r.with_nowait;
-      while (accept_symbol(","));
-    }
-  } else if (is("THROW") && !is_symbol(".", 1)) {
-    next();
-    Throw& t = put<Throw>(s);
-    if (here().kind == TokenKind::integer || here().kind == TokenKind::variable) {
-      t.number = primary();
-      expect_symbol(",");
-      t.message = primary();
-      expect_symbol(",");
-      t.state = primary();
-    }
-  } else if (accept("WAITFOR")) {
-    WaitFor& w = put<WaitFor>(s);
-    w.until = is("TIME");
-    if (!accept("DELAY")) expect("TIME");
-    w.delay = primary();
+  } else if (is("PRINT") || is("RAISERROR") || (is("THROW") && !is_symbol(".", 1)) || is("WAITFOR") || is("RETURN") ||
+             is("DBCC")) {
+    small_statement(s);
   } else if (is("EXEC") || is("EXECUTE")) {
     execute_statement(s);
-  } else if (accept("RETURN")) {
-    Return& r = put<Return>(s);
-    const TokenKind k = here().kind;
-    if (k == TokenKind::integer || k == TokenKind::variable || k == TokenKind::global || is_symbol("-") ||
-        is_symbol("(") || (is_name() && is_symbol("(", 1)))
-      r.value = expression();
-  } else if (accept("DBCC")) {
-    Dbcc& d = put<Dbcc>(s);
-    d.command = word();
-    if (accept_symbol("(")) {
-      if (!is_symbol(")")) d.args = expression_list();
-      expect_symbol(")");
-    }
-    if (accept("WITH")) {
-      do d.words.push_back(word());
-      while (accept_symbol(","));
-    }
   } else if (is("GRANT") || is("REVOKE") || is("DENY") || is("CHECKPOINT") || is("RECONFIGURE") || is("KILL")) {
     next();
     skip_statement();
@@ -226,7 +233,7 @@ void Parser::simple_statement(Statement& s) {
   }
 }
 
-// To the semicolon, or to a word that begins a statement.
+// To the semicolon or the end: of statements that are answered without being understood.
 void Parser::skip_statement() {
   int depth = 0;
   while (!at_end() && !(depth == 0 && is_symbol(";"))) {

@@ -315,46 +315,32 @@ void Parser::skip_parentheses() {
   }
 }
 
-void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
-  std::string type_word;
+std::string Parser::type_word() {
   if (here().kind != TokenKind::word && here().kind != TokenKind::quoted) syntax_error();
-  const Token first = next();
-  type_word = fold_name(first.text);
-  if (accept_symbol(".")) type_word = fold_name(next().text);  // sys.int
-  if (type_word == "national") {
-    type_word = "n" + fold_name(next().text);
-    if (type_word == "ncharacter") type_word = "nchar";
+  std::string word = fold_name(next().text);
+  if (accept_symbol(".")) word = fold_name(next().text);  // sys.int
+  if (word == "national") {
+    word = "n" + fold_name(next().text);
+    if (word == "ncharacter") word = "nchar";
   }
-  if (type_word == "double") accept("PRECISION");
-  if ((type_word == "char" || type_word == "character" || type_word == "nchar" || type_word == "binary") &&
-      accept("VARYING"))
-    type_word = type_word[0] == 'n' ? "nvarchar" : type_word == "binary" ? "varbinary" : "varchar";
-  const auto kind = kind_by_name(type_word);
-  if (!kind) raise(243, 16, 1, fmt::format("Type {} is not a defined system type.", first.text), Reach::batch);
-  if (type_word == "sysname" || type_word == "hierarchyid" || type_word == "geography" || type_word == "geometry")
-    user_type = type_word;
-  type = make_type(*kind);
-  if (is_string(*kind)) type.collation = options_.collation;
-  std::optional<std::int32_t> first_number, second_number;
-  if (is_symbol("(") && *kind != Kind::xml) {
-    next();
-    if (accept("MAX")) {
-      first_number = max_length;
-    } else {
-      first_number = static_cast<std::int32_t>(integer_literal());
-    }
-    if (accept_symbol(",")) second_number = static_cast<std::int32_t>(integer_literal());
-    expect_symbol(")");
-  } else if (is_symbol("(")) {
-    skip_parentheses();  // a schema collection
-  }
+  if (word == "double") accept("PRECISION");
+  if ((word == "char" || word == "character" || word == "nchar" || word == "binary") && accept("VARYING"))
+    return word[0] == 'n' ? "nvarchar" : word == "binary" ? "varbinary" : "varchar";
+  return word;
+}
+
+namespace {
+
+// Length, precision and scale as written, or as they are when left out.
+void set_size(Type& type, const std::string& written, std::optional<std::int32_t> first_number,
+              std::optional<std::int32_t> second_number, bool in_cast, int line) {
   const auto too_large = [&](int limit) {
     raise(131, 15, 2,
           fmt::format("The size ({}) given to the type '{}' exceeds the maximum allowed for any data type ({}).",
-                      *first_number, type_word, limit),
+                      *first_number, written, limit),
           Reach::batch);
   };
-  switch (*kind) {
+  switch (type.kind) {
     case Kind::character:
     case Kind::varchar:
     case Kind::binary:
@@ -364,7 +350,7 @@ void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
       break;
     case Kind::nchar:
     case Kind::nvarchar:
-      type.length = type_word == "sysname" ? 128 : first_number.value_or(in_cast ? 30 : 1);
+      type.length = written == "sysname" ? 128 : first_number.value_or(in_cast ? 30 : 1);
       if (type.length > 4000) too_large(4000);
       break;
     case Kind::decimal:
@@ -394,7 +380,7 @@ void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
     case Kind::datetimeoffset: {
       const int scale = first_number.value_or(7);
       if (scale < 0 || scale > 7)
-        raise(1002, 15, 1, fmt::format("Line {}: Specified scale {} is invalid.", first.line, scale), Reach::batch);
+        raise(1002, 15, 1, fmt::format("Line {}: Specified scale {} is invalid.", line, scale), Reach::batch);
       type.scale = static_cast<std::uint8_t>(scale);
       break;
     }
@@ -402,7 +388,7 @@ void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
       type.length = 8;
       break;
     case Kind::udt:
-      type = make_type(Kind::varbinary, user_type == "hierarchyid" ? 892 : max_length);
+      type = make_type(Kind::varbinary, written == "hierarchyid" ? 892 : max_length);
       break;
     case Kind::vector:
       type.length = first_number.value_or(1) * 4 + 8;
@@ -410,6 +396,33 @@ void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
     default:
       break;
   }
+}
+
+}  // namespace
+
+void Parser::data_type(Type& type, std::string& user_type, bool in_cast) {
+  const Token first = here();
+  const std::string written = type_word();
+  const auto kind = kind_by_name(written);
+  if (!kind) raise(243, 16, 1, fmt::format("Type {} is not a defined system type.", first.text), Reach::batch);
+  if (written == "sysname" || written == "hierarchyid" || written == "geography" || written == "geometry")
+    user_type = written;
+  type = make_type(*kind);
+  if (is_string(*kind)) type.collation = options_.collation;
+  std::optional<std::int32_t> first_number, second_number;
+  if (is_symbol("(") && *kind != Kind::xml) {
+    next();
+    if (accept("MAX")) {
+      first_number = max_length;
+    } else {
+      first_number = static_cast<std::int32_t>(integer_literal());
+    }
+    if (accept_symbol(",")) second_number = static_cast<std::int32_t>(integer_literal());
+    expect_symbol(")");
+  } else if (is_symbol("(")) {
+    skip_parentheses();  // a schema collection
+  }
+  set_size(type, written, first_number, second_number, in_cast, first.line);
   if ((is_string(type.kind) || is_binary(type.kind)) && first_number && type.length <= 0 && type.length != max_length)
     raise(1001, 15, 1,
           fmt::format("Line {}: Length or precision specification {} is invalid.", first.line, *first_number),

@@ -44,6 +44,7 @@ class Parser {
   std::vector<ParameterSpec> procedure_header();  // of CREATE PROCEDURE name …
   bool at_end() const { return here().kind == TokenKind::end; }
   const Token& here() const { return tokens_[at_]; }
+  // `in_cast`: a length left out is 30, not 1.
   void data_type(Type& type, std::string& user_type, bool in_cast);
   [[noreturn]] void syntax_error() const;
 
@@ -60,6 +61,7 @@ class Parser {
   void expect_symbol(std::string_view symbol);
   bool is_name(std::size_t n = 0) const;
   std::string name();
+  std::string type_word();
   ObjectName object_name();
   std::string word();  // any word, upper case
   std::string source_text(std::size_t begin, std::size_t end) const {
@@ -122,6 +124,7 @@ class Parser {
   void execute_statement(Statement& s);
   Execute execute_call();
   void simple_statement(Statement& s);
+  void small_statement(Statement& s);
   template <class T>
   T& put(Statement& s) {
     return s.what.emplace<T>();

@@ -314,6 +314,48 @@ Outcome execute_raise_error(const Context& context, RaiseError& s) {
   return {std::nullopt, 0xFD, false};
 }
 
+void execute_throw(const Context& context, Throw& s) {
+  if (s.number != nullptr)
+    raise(static_cast<int>(convert(constant_value(context, s.number), int_type()).number), 16,
+          static_cast<int>(convert(constant_value(context, s.state), int_type()).number),
+          narrow(text_of(constant_value(context, s.message))), Reach::batch);
+  for (auto f = context.session.frames.rbegin(); f != context.session.frames.rend(); ++f) {
+    if ((*f)->caught.empty()) continue;
+    SqlError again{(*f)->caught.back(), Reach::batch};
+    throw again;
+  }
+  raise(10704, 16, 1,
+        "To rethrow an error, a THROW statement must be used inside a CATCH block. Insert the THROW statement inside a "
+        "CATCH block, or add error parameters to the THROW statement.",
+        Reach::batch);
+}
+
+Outcome execute_waitfor(const Context& context, WaitFor& s) {
+  const Value v = constant_value(context, s.delay);
+  const auto time = try_convert(v, make_type(Kind::time, 0, 0, 7));
+  if (v.null || !time)
+    raise(148, 15, 1,
+          fmt::format("Incorrect time syntax in time string '{}' used with WAITFOR.",
+                      v.null ? std::string() : narrow(text_of(v))),
+          Reach::batch);
+  std::int64_t ticks = time->ticks;
+  if (s.until) ticks = (ticks - now_ticks() % ticks_per_day + ticks_per_day) % ticks_per_day;
+  context.session.delay_until = context.server.now() + std::chrono::microseconds(ticks / 10);
+  return {std::nullopt, 0xF5, false};
+}
+
+Outcome execute_set_variable(const Context& context, SetVariable& s) {
+  Value v = constant_value(context, s.value);
+  const auto found = context.frame().variables.find(fold_name(s.name));
+  if (s.op != 0 && found != context.frame().variables.end()) {
+    const Value& old = found->second.value;
+    const Type type = is_string(old.type.kind) ? nvarchar_type(max_length, old.type.collation) : old.type;
+    v = arithmetic_value(s.op, old, v, type);
+  }
+  assign_variable(context, s.name, v);
+  return {std::nullopt, 0xB9, true};
+}
+
 Outcome execute_dbcc(const Context& context, Dbcc& s) {
   Outcome outcome{std::nullopt, 0xFC, false};
   const bool quiet = std::find(s.words.begin(), s.words.end(), "NO_INFOMSGS") != s.words.end();
