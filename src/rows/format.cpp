@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/civil.hpp"
 #include "base/decimal.hpp"
@@ -60,15 +61,25 @@ std::string fixed_text(const Type& type, const ColumnView& column, std::size_t r
     case TypeId::uint64:
       return fmt::format("{}", column.value<std::uint64_t>(row));
     case TypeId::float32:
-      return fmt::format("{}", column.value<float>(row));
+      return real_text(column.value<float>(row));
     case TypeId::float64:
-      return fmt::format("{}", column.value<double>(row));
+      return real_text(column.value<double>(row));
     default:
       return {};
   }
 }
 
+template <class Real>
+std::string shortest(Real value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+  return fmt::format("{}", value);
+}
+
 }  // namespace
+
+std::string real_text(float value) { return shortest(value); }
+std::string real_text(double value) { return shortest(value); }
 
 std::string date_text(std::int64_t days) {
   if (days >= std::numeric_limits<std::int32_t>::max()) return "infinity";

@@ -15,6 +15,9 @@ std::string value_text(const Type& type, const ColumnView& column, std::size_t r
 std::string date_text(std::int64_t days);
 std::string time_text(std::int64_t value, TimeUnit unit);
 std::string timestamp_text(std::int64_t value, TimeUnit unit, bool zoned);
+// "NaN", "Infinity" and "-Infinity" as PostgreSQL has them, else the shortest that reads back the same.
+std::string real_text(float value);
+std::string real_text(double value);
 std::string uuid_text(const std::uint8_t* bytes);
 
 }  // namespace rowferry::rows

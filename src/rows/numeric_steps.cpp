@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "rows/column_step.hpp"
+#include "rows/format.hpp"
 #include "rows/numbers.hpp"
 
 namespace rowferry::rows {
@@ -142,7 +143,7 @@ struct FiniteCheck {
     out = value > 0 ? std::numeric_limits<F>::max() : std::numeric_limits<F>::lowest();
     return !std::isnan(value);
   }
-  std::string text(F value) const { return fmt::format("{}", value); }
+  std::string text(F value) const { return real_text(value); }
   std::string reason(F) const { return "the column stores neither NaN nor infinities"; }
 };
 
@@ -161,7 +162,7 @@ struct FloatToDouble {
     out = value > 0 ? std::numeric_limits<double>::max() : std::numeric_limits<double>::lowest();
     return !std::isnan(value);
   }
-  std::string text(float value) const { return fmt::format("{}", value); }
+  std::string text(float value) const { return real_text(value); }
   std::string reason(float) const { return "the column stores neither NaN nor infinities"; }
 };
 
@@ -191,7 +192,7 @@ struct DoubleToFloat {
     out = value > 0 ? std::numeric_limits<float>::max() : std::numeric_limits<float>::lowest();
     return !std::isnan(value);
   }
-  std::string text(double value) const { return fmt::format("{}", value); }
+  std::string text(double value) const { return real_text(value); }
   std::string reason(double value) const {
     return std::isfinite(value) ? "outside -3.4028235e+38 to 3.4028235e+38"
                                 : "the column stores neither NaN nor infinities";
@@ -226,7 +227,7 @@ struct FloatToInteger {
     out = value > 0 ? std::numeric_limits<O>::max() : std::numeric_limits<O>::min();
     return true;
   }
-  std::string text(F value) const { return fmt::format("{}", value); }
+  std::string text(F value) const { return real_text(value); }
   std::string reason(F value) const { return in_range(value) ? "not a whole number" : range_reason(range_of<O>()); }
 };
 

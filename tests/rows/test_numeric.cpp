@@ -172,8 +172,8 @@ Test(numeric, nan_and_infinities_do_not_go_where_they_cannot_be_stored) {
   cr_expect(kind(dbl, finite(dbl)) == Fit::Kind::checked);
   cr_expect(kind(dbl, dbl) == Fit::Kind::same);
   EXPECT_TEXTS(convert<double>(dbl, finite(dbl), {1e308, -0.0, {}}), "1e+308|-0|NULL");
-  cr_expect(conversion_error<double>(dbl, finite(dbl), {1.0, nan}).context().value == "nan");
-  cr_expect(conversion_error<double>(dbl, finite(dbl), {-inf}).context().value == "-inf");
+  cr_expect(conversion_error<double>(dbl, finite(dbl), {1.0, nan}).context().value == "NaN");
+  cr_expect(conversion_error<double>(dbl, finite(dbl), {-inf}).context().value == "-Infinity");
   EXPECT_TEXTS(convert<double>(dbl, finite(dbl), {nan, 1.5, inf}, policy(OnLoss::null)), "NULL|1.5|NULL");
   EXPECT_TEXTS(convert<double>(dbl, finite(dbl), {-inf, 1.5}, policy(OnLoss::replace)), "-1.7976931348623157e+308|1.5");
   cr_expect(conversion_error<double>(dbl, finite(dbl), {nan}, policy(OnLoss::replace)).code() == "value_does_not_fit",
