@@ -183,7 +183,13 @@ Task<void> Attempt::load() {
   pipeline_ = std::make_unique<Pipeline>(std::move(input));
   pipeline_->add_kept(loaded_);
   co_await pipeline_->open();
-  co_await pipeline_->run();
+  try {
+    co_await pipeline_->run();
+  } catch (Error& error) {
+    // What the source knows of itself it has said; the rest is about a value on its way into the target.
+    error.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
+    throw;
+  }
   loaded_ = pipeline_->hash();
   all_loaded_ = true;
   // The one transaction of `direct` is the loader's: it stays open until finalize.
