@@ -235,6 +235,7 @@ const Column& Origin::column(std::string_view name) const {
   for (const Column& column : columns) known += (known.empty() ? "" : ", ") + column.facts.name;
   throw Error(Category::not_found, "column_missing",
               fmt::format("{} has no column \"{}\"", relation ? relation->text : "the query", name))
+      .with_column(name)
       .with_hint("columns: " + cut_for_message(known, 400));
 }
 

@@ -20,11 +20,18 @@ void add_notices(std::vector<Notice>& to, const std::vector<Notice>& from) {
   }
 }
 
+// The source knows a missing column by its name; where the spec has it is known here.
+void name_field(const Spec& spec, Error& error) {
+  const auto at = std::ranges::find(spec.columns, error.context().column, &ColumnSpec::source);
+  if (at != spec.columns.end()) error.with_field(fmt::format("columns[{}].source", at - spec.columns.begin()));
+}
+
 Task<void> describe_source(Plan* plan) {
   try {
     plan->source_table = co_await plan->source->describe(source_request(plan->spec, plan->route));
   } catch (Error& error) {
     error.with_connection(plan->spec.source.connection).with_table(plan->route.source_table.text());
+    if (error.code() == "column_missing") name_field(plan->spec, error);
     throw;
   }
 }
