@@ -201,7 +201,13 @@ int plan(const std::string& config, const std::string& spec, const std::string& 
     net::Loop loop;
     Service service(loop, load_config(config));
     const auto as = format == "text" ? transfer::PlanFormat::text : transfer::PlanFormat::json;
-    return loop.run(print_plan(&service, read_spec(spec), as));
+    try {
+      return loop.run(print_plan(&service, read_spec(spec), as));
+    } catch (const Error& error) {
+      // Nothing was written: whatever is wrong is to be mended outside.
+      const int code = complain(error);
+      return code == exit_failed && error.category() != Category::internal ? static_cast<int>(exit_bad_input) : code;
+    }
   });
 }
 
