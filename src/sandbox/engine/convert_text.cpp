@@ -188,9 +188,11 @@ std::string number_bytes(const Value& v) {
   std::string bytes(as_text(buffer.view()).substr(1));
   if (is_integer(v.type.kind) || v.type.kind == Kind::smallmoney) std::reverse(bytes.begin(), bytes.end());
   if (is_float(v.type.kind)) std::reverse(bytes.begin(), bytes.end());
-  if (v.type.kind == Kind::money) {
-    std::reverse(bytes.begin(), bytes.begin() + 4);
-    std::reverse(bytes.begin() + 4, bytes.end());
+  if (v.type.kind == Kind::money || v.type.kind == Kind::datetime || v.type.kind == Kind::smalldatetime) {
+    // Two numbers, each with its high byte first.
+    const auto half = bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 2);
+    std::reverse(bytes.begin(), half);
+    std::reverse(half, bytes.end());
   }
   if (is_decimal(v.type.kind))
     bytes.insert(0, {static_cast<char>(v.type.precision), static_cast<char>(v.type.scale), '\0'});
