@@ -214,16 +214,27 @@ Task<void> LoadingImpl::drop_staging(const Lease* lease) {
   staging_.clear();
 }
 
+// A loader's session that was closed may still hold staging until its server has seen that.
+Task<void> LoadingImpl::drop_staging_patiently() {
+  for (int tries = 1;; ++tries) {
+    try {
+      // The lock session, or another: the table's name is this attempt's alone.
+      if (!lock_.usable()) lock_ = co_await pool_.open(settings());
+      co_await lock_.roll_back();
+      co_await drop_staging(&lock_);
+      co_return;
+    } catch (const Error& error) {
+      if (!error.transient() || tries >= limits::mssql_finalize_tries_max) throw;
+    }
+    co_await net::sleep_for(pool_.loop(), limits::retry_backoff_first * tries);
+  }
+}
+
 Task<std::vector<Notice>> LoadingImpl::end(bool keep_staging) {
   std::vector<Notice> notices;
   co_await stop_keeper();
   try {
-    // The lock session, or another: the table's name is this attempt's alone.
-    if (!keep_staging && !staging_.empty()) {
-      if (!lock_.usable()) lock_ = co_await pool_.open(settings());
-      co_await lock_.roll_back();
-      co_await drop_staging(&lock_);
-    }
+    if (!keep_staging && !staging_.empty()) co_await drop_staging_patiently();
   } catch (const Error& error) {
     notices.push_back(
         failure("staging_left", fmt::format("the staging table {} could not be dropped", staging_), error));

@@ -79,6 +79,7 @@ class LoadingImpl final : public system::Loading {
 
   // after
   async::Task<void> drop_staging(const Lease* lease);
+  async::Task<void> drop_staging_patiently();
   async::Task<void> after_step(std::string sql, std::string code, std::vector<system::Notice>* notices);
 
   SessionPool& pool_;
