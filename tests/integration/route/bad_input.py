@@ -193,7 +193,7 @@ def test_wrong_password_and_missing_rights_of_the_source(bench):
         pg = Postgres(dsn, "guarded")
         pg.do("CREATE ROLE locked LOGIN PASSWORD 'right'; CREATE TABLE t (id int); CREATE TABLE hidden (id int); GRANT SELECT ON t TO locked; "
               "CREATE TABLE policed (id int); ALTER TABLE policed ENABLE ROW LEVEL SECURITY; GRANT SELECT ON policed TO locked; "
-              "CREATE POLICY some ON policed USING (id > 5)")
+              "CREATE POLICY high ON policed USING (id > 5)")
         hba = folder / "data" / "pg_hba.conf"
         hba.write_text("host all locked 127.0.0.1/32 scram-sha-256\n" + hba.read_text())
         pg.do("SELECT pg_reload_conf()")

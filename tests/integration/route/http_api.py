@@ -56,7 +56,7 @@ def test_lists_are_paged_newest_first(bench):
     name = source(bench, 1)
     work = Workspace(bench, bench.sandbox)
     with work.serve() as engine:
-        ids = [engine.submit(spec(f"public.{name}", f"dbo.{name}")) for _ in range(5)]
+        ids = [engine.submit(spec(f"public.{name}", f"dbo.{name}_{i}")) for i in range(5)]
         for transfer in ids:
             engine.wait(transfer)
         found, after = [], ""
