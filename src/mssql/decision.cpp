@@ -50,7 +50,7 @@ class Decider {
       }
       return;
     }
-    if (request_.mode == Mode::fail_if_exists) {
+    if (request_.mode == Mode::fail_if_exists && !request_.own_table) {
       throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", name));
     }
     check_kind(table_);

@@ -313,7 +313,7 @@ Task<std::string> Manager::plan(std::string text, PlanFormat format) {
   Spec spec = parse_spec(text);
   std::vector<system::Notice> notices;
   Route route = validate_offline(spec, impl_->connections, notices);
-  const Plan plan = co_await make_plan(std::move(spec), std::move(route), std::move(notices));
+  const Plan plan = co_await make_plan(std::move(spec), std::move(route), std::move(notices), "");
   co_return format == PlanFormat::json ? plan_to_json(plan) : plan_to_text(plan);
 }
 

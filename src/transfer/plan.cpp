@@ -48,7 +48,7 @@ Task<void> describe_target(Plan* plan) {
 void check_existence(const Plan& plan) {
   const system::Mode mode = plan.spec.target.mode;
   const std::string name = plan.route.target_table.text();
-  if (plan.target_table.exists && mode == system::Mode::fail_if_exists) {
+  if (plan.target_table.exists && mode == system::Mode::fail_if_exists && !plan.target_request.own_table) {
     throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", name))
         .with_connection(plan.spec.target.connection)
         .with_table(name);
@@ -190,7 +190,7 @@ system::LoadRequest load_request(const Plan& plan, const std::string& transfer_i
   return request;
 }
 
-Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices) {
+Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices, std::string resumed) {
   Plan plan;
   plan.spec = std::move(spec);
   plan.route = std::move(route);
@@ -202,6 +202,10 @@ Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices) {
   both.push_back(describe_source(&plan));
   both.push_back(describe_target(&plan));
   co_await async::when_all(std::move(both));
+  if (!resumed.empty() && plan.target_table.exists) {
+    const system::Remains remains = co_await plan.target->remains(plan.target_request, resumed);
+    plan.target_request.own_table = remains.finalized;
+  }
   check_existence(plan);
   plan.match = match_columns(plan.spec, plan.source_table, plan.target_table, *plan.target);
   co_await plan_target(&plan);

@@ -43,7 +43,8 @@ struct Plan {
 };
 
 // Connects to both sides. Errors carry the connection's name.
-async::Task<Plan> make_plan(Spec spec, Route route, std::vector<system::Notice> notices);
+// `resumed`: the id of a transfer that is resumed; what it has finalized is no conflict. Empty: a new one.
+async::Task<Plan> make_plan(Spec spec, Route route, std::vector<system::Notice> notices, std::string resumed);
 
 system::SourceRequest source_request(const Spec& spec, const Route& route);
 system::TargetRequest target_request(const Spec& spec, const Route& route);

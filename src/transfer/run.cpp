@@ -74,7 +74,8 @@ Task<Plan> planned(RunInput* input) {
   std::optional<Plan> plan;
   try {
     const Lap lap(stage.working);
-    plan.emplace(co_await make_plan(std::move(input->spec), input->route, std::move(input->notices)));
+    const std::string resumed = progress.attempt > 0 ? progress.id : "";
+    plan.emplace(co_await make_plan(std::move(input->spec), input->route, std::move(input->notices), resumed));
   } catch (...) {
     error = std::current_exception();
   }

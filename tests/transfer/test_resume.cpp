@@ -13,6 +13,12 @@ namespace {
 
 Task<void> plain(Service* s) { co_await s->transfer(plain_spec); }
 
+Task<void> only_if_missing(Service* s) {
+  co_await s->transfer(
+      R"({"source": {"connection": "shop", "table": "public.orders"},
+          "target": {"connection": "warehouse", "table": "dbo.orders", "mode": "fail_if_exists", "create": true}})");
+}
+
 Task<void> resume_last(Service* s) {
   (void)co_await s->manager->resume(s->id);
   co_await s->finish();
@@ -182,6 +188,18 @@ Test(resume, after_failed_after_steps_repeats_only_them) {
   cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
   cr_expect_eq(service.connections.target.after_steps_done, 1);
   cr_expect_eq(service.connections.source.begun, 1);
+}
+
+Test(resume, the_table_that_it_made_itself_is_no_conflict) {
+  Service service;
+  service.connections.target.exists = false;
+  service.connections.target.after_steps_faults = 3;
+  service.run(only_if_missing);
+  EXPECT_TEXT(service.outcome.error->code, "after_steps_failed");
+  service.connections.target.exists = true;
+  service.run(resume_last);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
 }
 
 Test(resume, without_a_common_snapshot_finished_slices_are_kept) {
