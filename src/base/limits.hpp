@@ -44,6 +44,7 @@ inline constexpr std::size_t tds_token_bytes_max = 4 * 1024 * 1024;   // one tok
 inline constexpr std::size_t tds_messages_max = 256;  // server messages kept of one request; later ones are dropped
 inline constexpr std::size_t tds_bulk_flush_bytes = 128 * 1024;  // encoded bytes that go to the socket at once
 inline constexpr std::size_t tds_bulk_block_rows = 1024;         // rows that are encoded column by column at once
+
 // The sandbox
 inline constexpr milliseconds sandbox_login_timeout{15'000};  // from accept to the login's answer
 inline constexpr std::size_t sandbox_connections_max = 512;
