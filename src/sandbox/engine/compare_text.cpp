@@ -3,6 +3,7 @@
 #include <array>
 
 #include "sandbox/engine/collation.hpp"
+#include "sandbox/engine/sort.hpp"
 #include "sandbox/engine/value.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -117,6 +118,38 @@ std::strong_ordering compare_text(std::u16string_view a, std::u16string_view b, 
     return ca <=> cb;
   }
   return std::strong_ordering::equal;
+}
+
+void append_text_sort_key(std::u16string_view text, const tds::Collation& collation, std::string& key) {
+  text = without_blanks(text);
+  const auto put16 = [&](std::uint32_t v) {
+    key.push_back(static_cast<char>(v >> 8U));
+    key.push_back(static_cast<char>(v));
+  };
+  const auto end = [&] { key.append(4, '\0'); };
+  if ((collation.info & any_binary) != 0) {
+    const bool by_point = ((collation.info >> 25U) & 1U) != 0;
+    for (const char16_t c : text) {
+      key.push_back('\1');
+      // surrogates stand for what is above all other units
+      if (by_point) key.push_back(c >= 0xD800 && c < 0xE000 ? '\2' : '\1');
+      put16(c);
+    }
+    return end();
+  }
+  for (const char16_t c : text) {
+    key.push_back('\1');
+    put16(weight(c, false) >> 16U);
+  }
+  end();
+  if ((collation.info & ignore_accent) == 0)
+    for (const char16_t c : text) put16(weight(c, true) & 0xFFFFU);
+  if ((collation.info & ignore_case) != 0) return;
+  for (const char16_t c : text) {
+    const char16_t plain = folded(c, collation.info);
+    key.push_back(lower(plain) == plain ? '\1' : '\2');
+    put16(plain);
+  }
 }
 
 std::u16string comparison_key(std::u16string_view text, const tds::Collation& collation) {

@@ -46,19 +46,22 @@ void unite_columns(std::vector<OutputColumn>& columns, const std::vector<OutputC
 }
 
 struct SortedRow {
-  Row out, keys;
+  Row out;
+  std::string key;
 };
 
-void sort_rows(std::vector<SortedRow>& rows, const std::vector<OrderItem>& order) {
-  if (order.empty()) return;
+std::string key_of_items(const Row& keys, const std::vector<OrderItem>& order) {
+  std::string key;
+  for (std::size_t k = 0; k < order.size(); ++k) append_sort_key(keys[k], order[k].descending, key);
+  return key;
+}
+
+void sort_rows(std::vector<SortedRow>& rows) {
   std::vector<std::size_t> places(rows.size());
   for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
   std::sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      const int c = compare_for_order(rows[a].keys[k], rows[b].keys[k]);
-      if (c != 0) return order[k].descending ? c > 0 : c < 0;
-    }
-    return a < b;  // stable
+    const int c = rows[a].key.compare(rows[b].key);
+    return c != 0 ? c < 0 : a < b;
   });
   std::vector<SortedRow> sorted;
   sorted.reserve(rows.size());
@@ -155,6 +158,7 @@ std::vector<SortedRow> united(const Context& context, CompiledQuery& q) {
     if (operation != SetOperation::union_all) distinct(rows);
   }
   for (SortedRow& r : rows) {
+    Row keys;
     for (const OrderItem& item : q.query->order) {
       std::size_t at = 0;
       if (item.expr->kind == ExprKind::literal) {
@@ -162,8 +166,9 @@ std::vector<SortedRow> united(const Context& context, CompiledQuery& q) {
       } else {
         while (at + 1 < q.columns.size() && !same_name(q.columns[at].name, item.expr->name.back())) ++at;
       }
-      r.keys.push_back(r.out.at(std::min(at, r.out.size() - 1)));
+      keys.push_back(r.out.at(std::min(at, r.out.size() - 1)));
     }
+    r.key = key_of_items(keys, q.query->order);
   }
   return rows;
 }
@@ -187,7 +192,7 @@ void CompiledQuery::run(const Context& context, const RowSink& sink) {
   std::optional<std::uint64_t> limit = fetch;
   if (branches.size() == 1) {
     branches[0]->run(context, [&](Row& out, Row& keys) {
-      rows.push_back({std::move(out), std::move(keys)});
+      rows.push_back({std::move(out), key_of_items(keys, query->order)});
       return true;
     });
     if (const auto top = branches[0]->top(context)) limit = top;
@@ -198,10 +203,26 @@ void CompiledQuery::run(const Context& context, const RowSink& sink) {
   } else {
     rows = united(context, *this);
   }
-  sort_rows(rows, query->order);
+  if (!query->order.empty()) sort_rows(rows);
   std::uint64_t given = 0;
   for (std::uint64_t i = skip; i < rows.size() && (!limit || given < *limit); ++i, ++given)
     if (!sink(rows[i].out)) return;
+}
+
+std::optional<SortedRows> CompiledQuery::run_sorted(const Context& context,
+                                                    const std::function<void(const Row&, ByteBuffer&)>& encode) {
+  if (branches.size() != 1 || query->order.empty() || branches[0]->select().top_percent) return std::nullopt;
+  if (query->offset != nullptr) return std::nullopt;
+  SortedRows rows(branches[0]->top(context));
+  ByteBuffer row;
+  branches[0]->run(context, [&](Row& out, Row& keys) {
+    row.clear();
+    encode(out, row);
+    rows.add(key_of_items(keys, query->order), row.view());
+    return true;
+  });
+  rows.sort();
+  return rows;
 }
 
 namespace {

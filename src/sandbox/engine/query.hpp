@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sandbox/engine/eval.hpp"
+#include "sandbox/engine/sort.hpp"
 
 namespace rowferry::sandbox::engine {
 
@@ -63,6 +64,9 @@ struct CompiledQuery {
 
   // Everything, in order, with OFFSET and FETCH.
   void run(const Context& context, const RowSink& sink);
+  // One SELECT with ORDER BY, its rows kept encoded; nothing for other queries.
+  std::optional<SortedRows> run_sorted(const Context& context,
+                                       const std::function<void(const Row&, ByteBuffer&)>& encode);
   // A plain scan of one table that can be pulled row by row; nullptr when it is not.
   std::unique_ptr<RowSource> stream(const Context& context, const std::vector<Type>& types,
                                     const std::vector<tds::TypeInfo>& wire);

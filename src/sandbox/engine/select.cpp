@@ -38,6 +38,22 @@ class StoredRows : public RowSource {
   std::size_t at_ = 0;
 };
 
+class OrderedRows : public RowSource {
+ public:
+  OrderedRows(SortedRows rows, std::size_t limit)
+      : rows_(std::move(rows)), end_(limit == 0 ? rows_.size() : std::min(limit, rows_.size())) {}
+  bool next(ByteBuffer& row) override {
+    if (at_ == end_) return false;
+    row.append(rows_.row(at_++));
+    return true;
+  }
+
+ private:
+  SortedRows rows_;
+  std::size_t end_;
+  std::size_t at_ = 0;
+};
+
 // SET TEXTSIZE cuts what is sent of (max) and text columns; a client that has not asked for all gets 4 KiB.
 Value within_textsize(Value v, std::int64_t textsize) {
   const auto bytes = static_cast<std::size_t>(textsize);
@@ -196,6 +212,9 @@ Outcome begin_select(const Context& context, SelectStatement& s) {
       cut = cut || (context.settings().textsize < whole_textsize && is_cut_by_textsize(t));
     if (auto stream = cut ? nullptr : query->stream(context, shape.types, shape.wire)) {
       rows = std::make_unique<OwningStream>(query, std::move(stream));
+    } else if (auto sorted = query->run_sorted(
+                   context, [&](const Row& row, ByteBuffer& out) { put_row(context, row, shape, out); })) {
+      rows = std::make_unique<OrderedRows>(std::move(*sorted), static_cast<std::size_t>(context.settings().rowcount));
     } else {
       auto stored = std::make_unique<StoredRows>();
       const auto limit = static_cast<std::size_t>(context.settings().rowcount);

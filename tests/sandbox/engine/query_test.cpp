@@ -201,3 +201,43 @@ Test(query, nesting_has_an_end) {
   w.a.run("CREATE PROCEDURE p AS EXEC p");
   FAILS(w.a, "EXEC p", 217);
 }
+
+Test(query, order_by_follows_every_type) {
+  World w;
+  w.a.run(
+      "CREATE TABLE t (id int, i bigint, d decimal(38,5), f float, s nvarchar(20), b nvarchar(20) COLLATE "
+      "Latin1_General_BIN2, dt datetime2, g uniqueidentifier, "
+      "x varbinary(9), v sql_variant)");
+  w.a.run(
+      "INSERT t VALUES (1, -5, -0.5, -1e10, N'b', N'b', '2024-01-01', 'FF000000-0000-0000-0000-000000000001', 0x0100, "
+      "5), "
+      "(2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), "
+      "(3, 7, 12.5, 2.5, N'Ba', N'B', '1999-12-31 23:59:59', '00000000-0000-0000-0000-000000000002', 0x00FF, 1.5), "
+      "(4, 9223372036854775807, 1e20, -0.1, N'É', N'a', '2024-01-01 00:00:01', '00000000-0000-0000-0100-000000000000', "
+      "0x01, N'text'), "
+      "(5, 0, 0, 0, N'a  ', N'😀', '0001-01-01', '00000000-0000-0000-0000-000000000000', 0x, CAST('2024-01-01' AS "
+      "date))");
+  ROWS(w.a, "SELECT id FROM t ORDER BY i", "2 1 5 3 4");
+  ROWS(w.a, "SELECT id FROM t ORDER BY i DESC", "4 3 5 1 2");
+  ROWS(w.a, "SELECT id FROM t ORDER BY d", "2 1 5 3 4");
+  ROWS(w.a, "SELECT id FROM t ORDER BY f", "2 1 4 5 3");
+  ROWS(w.a, "SELECT id FROM t ORDER BY s", "2 5 1 3 4");
+  ROWS(w.a, "SELECT id FROM t ORDER BY b", "2 3 4 1 5");
+  ROWS(w.a, "SELECT id FROM t ORDER BY dt DESC", "4 1 3 5 2");
+  ROWS(w.a, "SELECT id FROM t ORDER BY g", "2 5 4 1 3");
+  ROWS(w.a, "SELECT id FROM t ORDER BY x, id DESC", "2 5 3 4 1");
+  ROWS(w.a, "SELECT TOP 2 id FROM t ORDER BY s DESC, id", "4 3");
+  ROWS(w.a, "SELECT id FROM t UNION ALL SELECT 6 ORDER BY id DESC", "6 5 4 3 2 1");
+}
+
+Test(query, the_first_of_many_rows_in_order) {
+  World w;
+  w.a.run(
+      "CREATE TABLE t (a int, b char(20) DEFAULT 'x'); INSERT t (a) SELECT v.n FROM (VALUES (7), (3), (9), (1), (5)) "
+      "v(n)");
+  for (int i = 0; i < 10; ++i) w.a.run("INSERT t (a) SELECT a + " + std::to_string(10 << i) + " FROM t");
+  ROWS(w.a, "SELECT COUNT(*) FROM t", "5120");
+  ROWS(w.a, "SELECT TOP 3 a FROM t ORDER BY a DESC", "10239 10237 10235");
+  ROWS(w.a, "SELECT TOP 3 a FROM t ORDER BY a", "1 3 5");
+  ROWS(w.a, "SELECT MAX(x.n) FROM (SELECT TOP 100 a AS n FROM t ORDER BY a) x", "199");
+}
