@@ -28,7 +28,8 @@ Task<std::exception_ptr> send_commit(const Lease* lease) {
 Task<void> settle_commit(const Lease* lease, const Ledger* ledger, LedgerKey key, bool* by_ledger) {
   const std::exception_ptr error = co_await send_commit(lease);
   if (!error) co_return;
-  lease->session().close();
+  // The ledger is asked on a session of its own: in this one's place.
+  lease->give_up();
   const Ledger::Outcome outcome = co_await ledger->decide(std::move(key));
   if (outcome == Ledger::Outcome::committed) {
     *by_ledger = true;

@@ -33,11 +33,13 @@ bool character_type(tds::DataType id) noexcept {
 
 }  // namespace
 
-LoadingImpl::LoadingImpl(SessionPool& pool, system::LoadRequest request, Place place, async::Context context)
-    : pool_(pool),
+LoadingImpl::LoadingImpl(std::unique_ptr<SessionPool> pool, system::LoadRequest request, Place place,
+                         async::Context context)
+    : share_(std::move(pool)),
+      pool_(*share_),
       request_(std::move(request)),
       place_(std::move(place)),
-      ledger_(pool, place_.database, place_.ledger_schema),
+      ledger_(pool_, place_.database, place_.ledger_schema),
       context_(context),
       ledger_attempt_(request_.resume_staging ? request_.staging_attempt : request_.attempt) {}
 
@@ -60,7 +62,8 @@ std::string LoadingImpl::column_list() const {
 Task<std::unique_ptr<system::Loading>> LoadingImpl::begin(SessionPool* pool, system::LoadRequest request, Place place,
                                                           std::string planned_definition) {
   const async::Context context = co_await async::current_context();
-  auto loading = std::make_unique<LoadingImpl>(*pool, std::move(request), std::move(place), context);
+  std::unique_ptr<SessionPool> share = co_await SessionPool::share(pool, sessions_needed(request.what));
+  auto loading = std::make_unique<LoadingImpl>(std::move(share), std::move(request), std::move(place), context);
   co_await loading->start(std::move(planned_definition));
   co_return loading;
 }

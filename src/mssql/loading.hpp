@@ -7,6 +7,7 @@
 // finalize() commits it on the loader's own session.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@
 namespace rowferry::mssql {
 
 class LoaderImpl;
+
+// The lock's session, and one for each load worker.
+inline std::size_t sessions_needed(const system::TargetRequest& request) {
+  return 1 + static_cast<std::size_t>(std::max(request.workers, 1));
+}
 
 // Where the target lies, all parts known.
 struct Place {
@@ -34,7 +40,7 @@ class LoadingImpl final : public system::Loading {
   // "target_changed"), Error(not_found, "staging_missing") and what decide() throws.
   static async::Task<std::unique_ptr<system::Loading>> begin(SessionPool* pool, system::LoadRequest request,
                                                              Place place, std::string planned_definition);
-  LoadingImpl(SessionPool& pool, system::LoadRequest request, Place place, async::Context context);
+  LoadingImpl(std::unique_ptr<SessionPool> pool, system::LoadRequest request, Place place, async::Context context);
   ~LoadingImpl() override;
 
   const std::string& staging_name() const noexcept override { return staging_; }
@@ -82,6 +88,7 @@ class LoadingImpl final : public system::Loading {
   async::Task<void> drop_staging_patiently();
   async::Task<void> after_step(std::string sql, std::string code, std::vector<system::Notice>* notices);
 
+  const std::unique_ptr<SessionPool> share_;  // one place for the lock's session, one for each load worker
   SessionPool& pool_;
   system::LoadRequest request_;
   Place place_;

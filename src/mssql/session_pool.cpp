@@ -9,12 +9,15 @@ namespace rowferry::mssql {
 using async::Task;
 
 Lease::Lease(Lease&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), session_(std::move(other.session_)) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      has_place_(std::exchange(other.has_place_, false)),
+      session_(std::move(other.session_)) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
     close();
     pool_ = std::exchange(other.pool_, nullptr);
+    has_place_ = std::exchange(other.has_place_, false);
     session_ = std::move(other.session_);
   }
   return *this;
@@ -23,7 +26,17 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 void Lease::close() noexcept {
   if (session_) session_->close();
   session_.reset();
-  if (pool_ != nullptr) std::exchange(pool_, nullptr)->places_.release(1);
+  release_place();
+  pool_ = nullptr;
+}
+
+void Lease::give_up() const noexcept {
+  if (session_) session_->close();
+  release_place();
+}
+
+void Lease::release_place() const noexcept {
+  if (std::exchange(has_place_, false)) pool_->places_.release(1);
 }
 
 Task<tds::QueryResult> Lease::query(std::string sql, std::chrono::milliseconds timeout) const {
@@ -74,12 +87,35 @@ SessionPool::SessionPool(net::Loop& loop, Options options)
       options_(std::move(options)),
       places_(static_cast<std::size_t>(options_.max_sessions < 1 ? 1 : options_.max_sessions)) {}
 
+SessionPool::SessionPool(SessionPool& parent, std::size_t places)
+    : loop_(parent.loop_), options_(parent.options_), parent_(&parent), places_(places) {}
+
+SessionPool::~SessionPool() {
+  if (parent_ != nullptr) parent_->places_.release(places_.total());
+}
+
+void SessionPool::check_room(std::size_t places) const {
+  if (places <= places_.total()) return;
+  throw Error(
+      Category::input, "max_sessions",
+      fmt::format("{} sessions are needed at the same time, and the connection allows {}", places, places_.total()))
+      .with_field("workers.load")
+      .with_connection(options_.name)
+      .with_hint("raise max_sessions of the connection, or use fewer load workers");
+}
+
+Task<std::unique_ptr<SessionPool>> SessionPool::share(SessionPool* pool, std::size_t places) {
+  pool->check_room(places);
+  co_await pool->places_.acquire(places);
+  co_return std::unique_ptr<SessionPool>(new SessionPool(*pool, places));
+}
+
 Task<Lease> SessionPool::open(SessionSettings settings) {
   co_await net::with_deadline(
       loop_, limits::mssql_session_wait,
       fmt::format("waiting for one of the {} sessions of connection {}", options_.max_sessions, options_.name),
       take_place());
-  Lease lease(this, nullptr);  // holds the place from here on
+  Lease lease(this);  // holds the place from here on
   lease.session_ = co_await connect(settings);
   co_await lease.execute(session_setup(settings));
   co_return lease;

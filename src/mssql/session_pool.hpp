@@ -32,6 +32,8 @@ class Lease {
   bool usable() const noexcept { return session_ != nullptr && session_->usable(); }
   tds::Session& session() const noexcept { return *session_; }
   void close() noexcept;
+  // Closes a session that is lost and gives its place back; the lease stays, unusable.
+  void give_up() const noexcept;
 
   async::Task<tds::QueryResult> query(std::string sql,
                                       std::chrono::milliseconds timeout = limits::tds_query_timeout) const;
@@ -45,14 +47,26 @@ class Lease {
 
  private:
   friend class SessionPool;
-  Lease(SessionPool* pool, std::unique_ptr<tds::Session> session) : pool_(pool), session_(std::move(session)) {}
+  explicit Lease(SessionPool* pool) : pool_(pool), has_place_(true) {}
+  void release_place() const noexcept;
   SessionPool* pool_ = nullptr;
+  mutable bool has_place_ = false;
   std::unique_ptr<tds::Session> session_;
 };
 
 class SessionPool {
  public:
   SessionPool(net::Loop& loop, Options options);
+
+  ~SessionPool();
+  SessionPool(const SessionPool&) = delete;
+  SessionPool& operator=(const SessionPool&) = delete;
+
+  // Takes `places` of the pool's together, as a pool of its own that gives them back at its end: whoever needs several
+  // sessions never waits for another half served. Waits for them without a deadline. Error(input, "max_sessions") when
+  // there are not so many.
+  static async::Task<std::unique_ptr<SessionPool>> share(SessionPool* pool, std::size_t places);
+  void check_room(std::size_t places) const;
 
   // Logs in and sets the session up. Waits for a free place first.
   async::Task<Lease> open(SessionSettings settings);
@@ -61,11 +75,13 @@ class SessionPool {
 
  private:
   friend class Lease;
+  SessionPool(SessionPool& parent, std::size_t places);
   async::Task<std::unique_ptr<tds::Session>> connect(SessionSettings settings);
   async::Task<void> take_place() { co_await places_.acquire(1); }
 
   net::Loop& loop_;
   Options options_;
+  SessionPool* parent_ = nullptr;
   async::Budget places_;
 };
 

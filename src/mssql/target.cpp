@@ -138,6 +138,7 @@ std::vector<std::string> plan_statements(const Decision& decision, const TableFa
 
 Task<system::TargetPlan> TargetImpl::plan(const TargetRequest& request, const std::vector<system::ColumnPlan>& columns,
                                           const std::vector<std::string>& source_key) {
+  pool_.check_room(sessions_needed(request));
   const Lease lease = co_await open(&request);
   const Place place = co_await place_of(&lease, &request);
   Situation situation;
@@ -169,8 +170,11 @@ Task<system::TargetPlan> TargetImpl::plan(const TargetRequest& request, const st
 }
 
 Task<system::Remains> TargetImpl::remains(const TargetRequest& request, const std::string& transfer_id) {
-  const Lease lease = co_await open(&request);
-  const Place place = co_await place_of(&lease, &request);
+  Place place;
+  {
+    const Lease asking = co_await open(&request);
+    place = co_await place_of(&asking, &request);
+  }
   const Ledger ledger(pool_, place.database, place.ledger_schema);
   system::Remains out;
   switch (co_await ledger.decide({transfer_id, attempt_of_target, std::string(step_finalize)})) {
@@ -184,6 +188,7 @@ Task<system::Remains> TargetImpl::remains(const TargetRequest& request, const st
                   "whether the transfer's finalize was committed cannot be told yet")
           .with_hint("another session still holds the ledger's key: resume again later");
   }
+  const Lease lease = co_await open(&request);  // now: the ledger has used a session of its own
   for (system::LedgerEntry& entry : co_await ledger.entries(lease, transfer_id)) {
     out.latest_attempt = std::max(out.latest_attempt, entry.attempt);
     if (entry.step == step_finalize) {
