@@ -243,6 +243,29 @@ def test_login_errors_are_told_apart(bench):
     equal((done.code, done.error().get("code")), (2, "database_unavailable"), f"another database {done.said}")
 
 
+def test_missing_rights_of_the_target(bench):
+    name = bench.name("rights")
+    bench.pg.do(f"CREATE TABLE {name} (id int); INSERT INTO {name} VALUES (1)")
+    for match, number in (("CREATE TABLE", 262), ("INSERT BULK", 4834), ("SELECT TOP (1) 1", 229)):
+        faults = [{"kind": "error", "match": match, "times": 0, "number": number, "severity": 14, "text": f"Permission was denied, {number}."}]
+        with Sandbox(bench, faults=faults) as sandbox:
+            if number == 229:
+                sandbox.do(f"create table dbo.{name} (id int)")
+            done = Workspace(bench, sandbox).transfer(spec(f"public.{name}", f"dbo.{name}"))
+            equal((done.code, done.error().get("code")), (2, "right_missing"), f"{number} on {match} {done.said}")
+            check(str(number) in str(done.error()["server"]) and done.error().get("hint"), "the server's words and a hint", done.error())
+            bench.nothing_left(name, sandbox)
+
+
+def test_more_workers_than_sessions(bench):
+    name = bench.name("sessions")
+    bench.pg.do(f"CREATE TABLE {name} (id int)")
+    for workers, connection in (({"export": 8, "load": 1}, "shop"), ({"export": 1, "load": 8}, "warehouse")):
+        error = bench.work.refused(spec(f"public.{name}", f"dbo.{name}", workers=workers), "max_sessions", 2)
+        equal(error["connection"], connection, "connection")
+    bench.work.load(spec(f"public.{name}", f"dbo.{name}", workers={"export": 7, "load": 7}))
+
+
 def test_unreachable_hosts_within_the_connect_deadline(bench):
     name = bench.name("unreachable")
     bench.pg.do(f"CREATE TABLE {name} (id int)")

@@ -63,6 +63,16 @@ def run(command, text="", timeout=None, **how):
         raise Failed(f"{command[0]} {command[1]} hangs: {expired.stderr}") from None
 
 
+SANITIZER = re.compile(r"(ERROR: (?:Address|Leak)Sanitizer|runtime error:).*")
+
+
+def sane(text, whose):
+    """A process built with sanitizers has found nothing."""
+    found = SANITIZER.search(text)
+    if found:
+        raise Failed(f"{whose}: {text[found.start():found.start() + 3000]}")
+
+
 def end(process):
     if process.poll() is None:
         process.kill()
@@ -181,8 +191,11 @@ class Sandbox:
             self.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             pass
+        code = self.process.poll()
         end(self.process)
         self.errors.close()
+        sane((self.folder / "stderr").read_text(encoding="utf-8", errors="replace"), "the sandbox")
+        check(code == 0, "the sandbox ended with", code)
 
     def _freetds(self):
         conf = self.folder / "freetds.conf"
@@ -261,6 +274,7 @@ class Outcome:
     """How a command ended."""
 
     def __init__(self, done):
+        sane(done.stderr, "the engine")
         self.code = done.returncode
         self.out = done.stdout
         self.log = done.stderr
@@ -411,6 +425,7 @@ class Engine:
         finally:
             end(self.process)
             self.log.close()
+        sane(self.log_path.read_text(encoding="utf-8", errors="replace"), "the engine")
         return code
 
     def kill(self):
@@ -490,6 +505,7 @@ class Proxy:
         self.closed = False
         self.gate = threading.Event()
         self.gate.set()
+        self.rate = None  # bytes a second of each connection, towards the server
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -573,6 +589,8 @@ class Proxy:
         with contextlib.suppress(OSError):
             while data := pair["client"].recv(65536):
                 self.gate.wait()
+                if self.rate:
+                    time.sleep(len(data) / self.rate)
                 when = self._strikes(pair, data)
                 if when == "before":
                     break

@@ -213,6 +213,19 @@ def test_a_full_queue_answers_429(bench):
             engine.ask("DELETE", f"/v1/transfers/{first}")
 
 
+def test_transfers_share_the_sessions_of_a_connection(bench):
+    """Four at once, each with more sessions than its share: they take turns, none waits for another half served."""
+    name = source(bench, 40000)
+    work = Workspace(bench, bench.sandbox, server="max_transfers = 4")
+    with work.serve() as engine:
+        for workers in ({"export": 1, "load": 3}, {"export": 3, "load": 1}, {"export": 7, "load": 7}, {"export": 1, "load": 6}):
+            ids = [engine.submit(spec(f"public.{name}", f"dbo.{name}_{i}", "truncate", workers=workers, slices={"by": "ctid", "count": 16})) for i in range(4)]
+            for transfer in ids:
+                engine.wait(transfer, "succeeded")
+        for i in range(4):
+            equal(bench.sandbox.count(f"dbo.{name}_{i}"), 40000, "rows")
+
+
 def test_polls_while_a_transfer_runs(bench):
     """The status document counts up, and stays quick to get."""
     name = source(bench, 300000)

@@ -2,7 +2,7 @@
 
 import threading
 
-from harness import check, equal, eventually, spec
+from harness import Proxy, Workspace, check, equal, eventually, spec
 
 ACCOUNTS = 300
 
@@ -93,12 +93,15 @@ def run_under_fire(bench, slices, rows=30000, disturb=None, workers=None):
     bench.pg.do(f"CREATE TABLE {name}_not (id int)")
     fire = disturb or [truncate, f"CLUSTER {name} USING {name}_pkey", f"VACUUM FULL {name}"]
     target = bench.name("snap")
-    with Writer(bench, name, fire) as writer:
+    with Proxy(bench.sandbox.port) as proxy, Writer(bench, name, fire) as writer:
+        proxy.rate = 3_000_000 * rows / 30000  # so that the transfer takes a second or two
         eventually(lambda: bench.pg.value(f"SELECT max(stamp) FROM {name}") != "0", "the writer works")
-        artifact = bench.work.load(spec(f"public.{name}", f"dbo.{target}", verify="content", slices=slices, workers=workers or {"export": 3, "load": 3}))
+        artifact = Workspace(bench, proxy.port, secret=bench.sandbox.secret).load(spec(f"public.{name}", f"dbo.{target}", verify="content", slices=slices, workers=workers or {"export": 3, "load": 3}))
     equal(artifact["consistency"], "one_snapshot", "consistency")
     balanced(bench, name, target, rows)
     equal(sum(s["rows"] for s in artifact["slices"]), artifact["rows"]["read"], "rows of the slices")
+    for kind in ("CLUSTER", "VACUUM"):
+        check(any(writer.tried.get(kind, [])), f"{kind} was refused the table at least once {writer.tried}")
     bench.nothing_left(target)
     bench.pg.do(f"DROP TABLE {name} CASCADE")
     return artifact, writer
