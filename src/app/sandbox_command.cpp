@@ -1,9 +1,9 @@
 #include "app/sandbox_command.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>

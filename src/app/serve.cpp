@@ -1,7 +1,7 @@
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "api/api.hpp"
