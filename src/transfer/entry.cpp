@@ -66,7 +66,7 @@ void Entry::accept() {
   progress_.engine.idle_rss_bytes = progress_.engine.peak_rss_bytes = shared_.rss.bytes();
   cpu_at_accept_ = process_cpu();
   progress_.state = State::queued;
-  state_changed();
+  status_old_ = true;
 }
 
 Task<void> Entry::create_record() {
@@ -77,6 +77,8 @@ Task<void> Entry::create_record() {
   } else {
     record_ = co_await net::offload(shared_.loop, [store, id = progress_.id, text] { return store.create(id, text); });
   }
+  // Nobody hears of a transfer before it is on disk: whoever has its id can resume it.
+  state_changed();
 }
 
 // Shielded: two writes of one record never overlap.
