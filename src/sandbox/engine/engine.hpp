@@ -79,7 +79,7 @@ class ResultWriter {
 
 enum class Step : std::uint8_t {
   finished,     // the answer is complete; the last token given was a Done. Check Session::bulk() and must_close().
-  full,         // the writer is full: call step again when it has room
+  full,         // the writer is full, or the batch has had its turn: call step again when there is room
   would_block,  // another session holds a lock: call step again after the wake handler or `wait` has passed
   delay,        // WAITFOR: call step again after `wait`
 };

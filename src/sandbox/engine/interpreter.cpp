@@ -459,7 +459,8 @@ void abandon_request(SessionState& session, ResultWriter& writer) {
 
 Progress run_step(SessionState& session, ResultWriter& writer) {
   Context context{session, *session.server, writer};
-  while (session.active) {
+  for (int turns = 0; session.active; ++turns) {
+    if (turns == limits::sandbox_statements_per_step) return {Step::full, 0, std::nullopt};
     int line = 1;
     bool dml = false;
     try {

@@ -241,3 +241,11 @@ Test(query, the_first_of_many_rows_in_order) {
   ROWS(w.a, "SELECT TOP 3 a FROM t ORDER BY a", "1 3 5");
   ROWS(w.a, "SELECT MAX(x.n) FROM (SELECT TOP 100 a AS n FROM t ORDER BY a) x", "199");
 }
+
+Test(query, an_endless_loop_gives_way_and_can_be_cancelled) {
+  World w;
+  w.a.session->start_batch("DECLARE @i int = 0 WHILE 1 = 1 SET @i = @i + 1");
+  for (int i = 0; i < 3; ++i) cr_assert(w.a.session->step(w.a.recorder).step == Step::full);
+  w.a.session->cancel(w.a.recorder);
+  ROWS(w.a, "SELECT 1", "1");
+}
