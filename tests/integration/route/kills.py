@@ -52,6 +52,8 @@ def resume_until_done(bench, work, transfer, what):
         done = work.run("resume", transfer)
         if done.code == 0:
             return done
+        if done.code == 2 and "has succeeded" in " ".join(done.said):
+            return None  # it was killed behind its very end
         check(done.code in (1, 3, 4) or done.error().get("code") == "target_busy", f"{what}: resume ended with {done.code} {done.said}")
         time.sleep(0.5)
     raise Failed(f"{what}: resume does not come to an end: {done.code} {done.said}")
@@ -86,7 +88,7 @@ def test_kill_9_of_the_engine_then_resume(bench):
             else:
                 exact(bench, sandbox, target, what)  # all rows or none
             done = resume_until_done(bench, work, transfer, what)
-            equal(done.artifact["state"], "succeeded", what)
+            check(done is None or done.artifact["state"] == "succeeded", f"{what}: the artifact's state")
             exact(bench, sandbox, target, f"{what}, then resumed")
             bench.nothing_left(target, sandbox)
             check(work.run("resume", transfer).code == 2, f"{what}: what has succeeded is not resumed")
