@@ -10,6 +10,16 @@ namespace rowferry::testing {
 
 class MemoryStream final : public net::Stream {
  public:
+  MemoryStream() = default;
+  MemoryStream(const MemoryStream&) = delete;
+  MemoryStream& operator=(const MemoryStream&) = delete;
+  // The other end may go on: it reads the end of the stream, and its writes fail.
+  ~MemoryStream() override {
+    if (peer_ == nullptr) return;
+    peer_->end();
+    peer_->peer_ = nullptr;
+  }
+
   static void join(MemoryStream& a, MemoryStream& b) {
     a.peer_ = &b;
     b.peer_ = &a;
@@ -31,13 +41,14 @@ class MemoryStream final : public net::Stream {
   }
   async::Task<void> write_all(ByteView bytes) override {
     if (stuck) co_await never_.wait();
+    if (peer_ == nullptr) throw Error(Category::connection, "connection_lost", "the other end is gone");
     writes.emplace_back(bytes.begin(), bytes.end());
     peer_->inbox_.insert(peer_->inbox_.end(), bytes.begin(), bytes.end());
     peer_->arrived_.set();
     co_await async::yield();
   }
   async::Task<void> shutdown() override {
-    peer_->end();
+    close();
     co_return;
   }
   void close() noexcept override {
