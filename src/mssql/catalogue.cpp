@@ -291,7 +291,8 @@ Task<Rights> read_rights(const Lease& lease, const TableFacts& table) {
 Task<bool> read_is_empty(const Lease& lease, const TableFacts& table) {
   const ResultSet set =
       co_await lease.query_if_there(fmt::format("SELECT TOP (1) 1 AS one FROM {}", table.quoted_name()));
-  co_return set.rows.empty();
+  const bool empty = set.rows.empty();
+  co_return empty;
 }
 
 Task<std::optional<std::uint16_t>> read_code_page(const Lease& lease, std::string collation) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "mssql/dialect.hpp"
 #include "mssql/errors.hpp"
 #include "tds/wire/logical_type.hpp"
@@ -12,7 +13,6 @@
 namespace rowferry::mssql {
 
 using async::Task;
-using system::Notice;
 
 namespace {
 
@@ -211,8 +211,8 @@ Task<void> LoadingImpl::stop_keeper() {
   keeper_->cancel();
   try {
     co_await keeper_->join();
-  } catch (const Error&) {
-    // It was cancelled: that is how it ends.
+  } catch (const Error& ended) {
+    if (ended.category() != Category::cancelled) log::failure("keeping the target's lock", ended);
   }
   keeper_.reset();
 }

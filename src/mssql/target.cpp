@@ -125,14 +125,14 @@ std::vector<std::string> plan_statements(const Decision& decision, const TableFa
   out.push_back(fmt::format("INSERT BULK {} ({}) WITH ({}KEEP_NULLS)",
                             direct ? table.quoted_name() : quoted(table.schema, staging), quoted_list(names),
                             decision.table_lock_bulk ? "TABLOCK, " : ""));
-  out.push_back("BEGIN TRANSACTION");
+  out.emplace_back("BEGIN TRANSACTION");
   out.push_back(ledger.claim_statement({"<id>", attempt_of_target, std::string(step_finalize)}, direct ? "" : staging));
   if (!direct) {
     for (FinalizeStatement& statement : finalize_statements(decision, table, staging, columns, request.mode)) {
       out.push_back(std::move(statement.sql));
     }
   }
-  out.push_back("COMMIT TRANSACTION");
+  out.emplace_back("COMMIT TRANSACTION");
   return out;
 }
 

@@ -146,8 +146,8 @@ Task<void> Manager::serve() {
   background.cancel();
   try {
     co_await background.join();
-  } catch (const Error&) {
-    // Cancelled: that is how they end.
+  } catch (const Error& ended) {
+    if (ended.category() != Category::cancelled) log::failure("background work of the service", ended);
   }
   m.idle.set();
   if (error) std::rethrow_exception(error);

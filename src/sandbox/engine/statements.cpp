@@ -184,6 +184,7 @@ void rollback_to_name(const Context& context, const std::string& name) {
   Transaction& t = *session.transaction;
   for (auto at = t.savepoints.rbegin(); at != t.savepoints.rend(); ++at) {
     if (at->name != fold_name(name)) continue;
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): undo_to drops it from the list that it lies in
     const Savepoint keep = *at;
     undo_to(session, keep.undo);
     session.statement_undo = keep.undo;
