@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/civil.hpp"
+#include "base/log.hpp"
 #include "mssql/catalogue.hpp"
 #include "mssql/dialect.hpp"
 #include "mssql/errors.hpp"
@@ -92,8 +93,9 @@ Task<Ledger::Outcome> Ledger::decide(LedgerKey key) const {
     const bool committed = co_await claim(lease, std::move(key), "");
     outcome = committed ? Outcome::committed : Outcome::absent;
     co_await lease.roll_back();
-  } catch (const Error&) {
+  } catch (const Error& error) {
     // A lock timeout, or no way to ask: the key's fate stays open.
+    log::failure("asking the ledger what became of a COMMIT", error);
   }
   co_return outcome;
 }
