@@ -81,11 +81,10 @@ Outcome add(const Context& context, const ObjectPtr& table, AlterTable& s) {
   for (std::size_t i = keys; i < def->foreign_keys.size(); ++i) def->foreign_keys[i].not_trusted = s.with_nocheck;
   std::shared_ptr<TableData> data;
   if (!s.parts.columns.empty()) {
-    const ObjectPtr probe = table;
     if (table->identity == nullptr)
       if (const ColumnDef* c = def->identity_column(); c != nullptr)
         table->identity = std::make_shared<IdentityState>(IdentityState{c->identity->seed, false});
-    data = rewritten(context, probe, *def);
+    data = rewritten(context, table, *def);
   } else if (!s.parts.keys.empty()) {
     data = rebuilt(context, *table, *def, nullptr);
   }
