@@ -105,27 +105,7 @@ Type exact_as_decimal(const Expr& e) {
   const Type& t = e.type;
   if (e.kind == ExprKind::literal && is_integer(t.kind) && !e.literal.null)
     return decimal_type(digits_of(magnitude_of(e.literal.number)), 0);
-  switch (t.kind) {
-    case Kind::decimal:
-    case Kind::numeric:
-      return t;
-    case Kind::bit:
-      return decimal_type(1, 0);
-    case Kind::tinyint:
-      return decimal_type(3, 0);
-    case Kind::smallint:
-      return decimal_type(5, 0);
-    case Kind::integer:
-      return decimal_type(10, 0);
-    case Kind::bigint:
-      return decimal_type(19, 0);
-    case Kind::smallmoney:
-      return decimal_type(10, 4);
-    case Kind::money:
-      return decimal_type(19, 4);
-    default:
-      return decimal_type(38, 6);
-  }
+  return as_decimal(t);
 }
 
 // "Precision, scale, and length" of the T-SQL reference.

@@ -9,8 +9,6 @@
 
 namespace rowferry::sandbox::engine {
 
-namespace {
-
 Type as_decimal(const Type& t) {
   if (is_decimal(t.kind)) return t;
   switch (t.kind) {
@@ -32,6 +30,8 @@ Type as_decimal(const Type& t) {
       return decimal_type(38, 6);
   }
 }
+
+namespace {
 
 std::int32_t longer(const Type& a, const Type& b) {
   if (a.length == max_length || b.length == max_length) return max_length;

@@ -29,6 +29,8 @@ std::optional<std::string> guid_bytes(std::string_view text);
 std::string hex_text(std::string_view bytes);
 std::string float_text(double value, bool single, int style);
 
+// The decimal that holds every value of an exact numeric type.
+Type as_decimal(const Type& t);
 // The type that both sides of an operator or all branches of a CASE are brought to.
 Type common_type(const Type& a, const Type& b);
 // Brings both to their common type and compares; both not NULL. Uniqueidentifiers in SQL Server's order.
