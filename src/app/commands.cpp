@@ -110,21 +110,14 @@ struct Job {
   std::string id;    // or resume this
 };
 
-async::Task<void> run_job(Service* service, const Job* job, std::string* id, async::Scope* others, int* code) {
-  std::exception_ptr error;
-  try {
-    if (job->id.empty()) {
-      *id = (co_await service->manager().submit({.spec = job->spec, .idempotency_key = "", .pipeline = ""})).id;
-    } else {
-      co_await service->manager().resume(job->id);
-      *id = job->id;
-    }
-    *code = co_await follow(service, *id);
-  } catch (...) {
-    error = std::current_exception();
+async::Task<void> run_job(Service* service, const Job* job, std::string* id, int* code) {
+  if (job->id.empty()) {
+    *id = (co_await service->manager().submit({.spec = job->spec, .idempotency_key = "", .pipeline = ""})).id;
+  } else {
+    co_await service->manager().resume(job->id);
+    *id = job->id;
   }
-  others->cancel();
-  if (error) std::rethrow_exception(error);
+  *code = co_await follow(service, *id);
 }
 
 async::Task<int> run_one(net::Loop* loop, Service* service, const Job* job) {
@@ -139,18 +132,16 @@ async::Task<int> run_one(net::Loop* loop, Service* service, const Job* job) {
   async::Scope others(context);
   others.spawn(service->manager().serve());
   others.spawn(heed_signals(&signals, &service->manager(), &id, &stopped, service->config().server.shutdown_grace));
-  async::Scope main(context);
-  main.spawn(run_job(service, job, &id, &others, &code));
   std::exception_ptr error;
   try {
-    co_await main.join();
+    co_await run_job(service, job, &id, &code);
   } catch (...) {
     error = std::current_exception();
   }
   try {
-    co_await others.join();
-  } catch (const Error& ended) {
-    if (ended.category() != Category::cancelled && !error) error = std::current_exception();
+    co_await others.end();
+  } catch (...) {
+    if (!error) error = std::current_exception();
   }
   service->manager().observe(nullptr);
   if (error) std::rethrow_exception(error);

@@ -1,6 +1,5 @@
 #include "app/config.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
@@ -12,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "api/guards.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 
@@ -287,12 +287,6 @@ void parse_listen(std::string_view text, std::string& host, std::uint16_t& port)
   port = static_cast<std::uint16_t>(number);
 }
 
-bool is_loopback(std::string_view host) noexcept {
-  in_addr v4{};
-  if (inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return host == "localhost" || host == "::1";
-}
-
 Config parse_config(std::string_view text, const std::string& path) {
   toml::table table;
   try {
@@ -317,10 +311,7 @@ Config parse_config(std::string_view text, const std::string& path) {
   });
   root.finish();
   config.server.state_dir = (folder / config.server.state_dir).lexically_normal().string();
-  if (!is_loopback(config.server.host) && config.server.token.kind == SecretSource::Kind::none) {
-    Error error(Category::input, "token_needed", fmt::format("listening on {} needs server.token", config.server.host));
-    throw error.with_field("server.token").with_hint("only a loopback address may be served without a token");
-  }
+  api::check_listen(config.server.host, config.server.token.kind != SecretSource::Kind::none);
   return config;
 }
 

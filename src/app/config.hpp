@@ -84,6 +84,5 @@ Config parse_config(std::string_view toml, const std::string& path);
 std::chrono::milliseconds parse_duration(std::string_view text, std::string_view field);
 // "127.0.0.1:8080", "[::1]:0", "localhost:8080". Error(input, "bad_address").
 void parse_listen(std::string_view text, std::string& host, std::uint16_t& port);
-bool is_loopback(std::string_view host) noexcept;
 
 }  // namespace rowferry::app

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "api/guards.hpp"
 #include "app/commands.hpp"
 #include "net/signal.hpp"
 #include "sandbox/server.hpp"
@@ -24,7 +25,7 @@ sandbox::Options options_of(const SandboxArguments& a) {
   options.user = a.user;
   if (!a.password_env.empty()) {
     options.password = std::string(SecretSource{SecretSource::Kind::env, a.password_env}.read().reveal());
-  } else if (!is_loopback(options.host)) {
+  } else if (!api::is_loopback(options.host)) {
     throw Error(Category::input, "password_needed", "a sandbox that listens beyond loopback needs --password-env")
         .with_field("--password-env");
   }

@@ -42,11 +42,10 @@ struct Running {
 };
 
 // The first signal ends the service within its grace; a second one cancels what still runs.
-async::Task<void> stop_in_order(Running* running, async::Scope* waiting) {
+async::Task<void> stop_in_order(Running* running) {
   running->api->stop();
   co_await running->service->manager().shutdown(running->service->config().server.shutdown_grace);
   running->server->stop();
-  waiting->cancel();
 }
 
 async::Task<void> hasten(net::Signals* signals, Running* running) {
@@ -59,13 +58,15 @@ async::Task<void> until_signal(net::Loop* loop, Running* running) {
   const int number = co_await signals.next();
   log::info("stopping", {{"signal", number}, {"running", running->service->manager().running()}});
   async::Scope scope(co_await async::current_context());
-  scope.spawn(stop_in_order(running, &scope));
   scope.spawn(hasten(&signals, running));
+  std::exception_ptr error;
   try {
-    co_await scope.join();
-  } catch (const Error& error) {
-    if (error.category() != Category::cancelled) throw;
+    co_await stop_in_order(running);
+  } catch (...) {
+    error = std::current_exception();
   }
+  co_await scope.end();
+  if (error) std::rethrow_exception(error);
 }
 
 // Shells allow 1024 open files by default and much more on request; connections of clients need them.

@@ -63,6 +63,15 @@ Task<void> Scope::join() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+Task<void> Scope::end() {
+  cancel();
+  try {
+    co_await join();
+  } catch (const Error& error) {
+    if (error.category() != Category::cancelled) throw;
+  }
+}
+
 Task<void> when_all(std::vector<Task<void>> tasks) {
   Scope scope(co_await current_context());
   for (auto& task : tasks) scope.spawn(std::move(task));

@@ -27,6 +27,8 @@ class Scope {
   // after further spawns.
   Task<void> join();
   void cancel() noexcept { cancel_.cancel(); }
+  // Cancels the children and waits for all. That they were cancelled is no error; any other is thrown as by join().
+  Task<void> end();
   bool cancelled() const noexcept { return cancel_.cancelled(); }
   std::size_t running() const noexcept { return running_; }
   Context context() noexcept { return {parent_.queue, &cancel_}; }

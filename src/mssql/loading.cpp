@@ -208,11 +208,10 @@ Task<void> LoadingImpl::keep_alive() {
 
 Task<void> LoadingImpl::stop_keeper() {
   if (!keeper_) co_return;
-  keeper_->cancel();
   try {
-    co_await keeper_->join();
-  } catch (const Error& ended) {
-    if (ended.category() != Category::cancelled) log::failure("keeping the target's lock", ended);
+    co_await keeper_->end();
+  } catch (const Error& error) {
+    log::failure("keeping the target's lock", error);
   }
   keeper_.reset();
 }

@@ -143,11 +143,10 @@ Task<void> Manager::serve() {
     error = std::current_exception();
   }
   co_await scope.join();
-  background.cancel();
   try {
-    co_await background.join();
-  } catch (const Error& ended) {
-    if (ended.category() != Category::cancelled) log::failure("background work of the service", ended);
+    co_await background.end();
+  } catch (const Error& failed) {
+    log::failure("background work of the service", failed);
   }
   m.idle.set();
   if (error) std::rethrow_exception(error);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/limits.hpp"
+#include "base/log.hpp"
 #include "base/time.hpp"
 #include "transfer/documents.hpp"
 
@@ -123,8 +124,8 @@ std::size_t prune(const Store& store, std::chrono::seconds retain) {
     if (!file) continue;
     try {
       if (removed_as_old(store, file, parse_record(file->read()), now, retain)) ++removed;
-    } catch (const Error&) {
-      // A damaged record is told of at start-up, and left alone.
+    } catch (const Error& error) {
+      log::debug("a damaged record is left alone, as told at start-up", {{"transfer", id}, {"code", error.code()}});
     }
   }
   (void)living_keys(store, now);

@@ -193,7 +193,7 @@ Test(config, what_comes_later_says_so) {
 Test(config, other_addresses_than_loopback_need_a_token) {
   for (const char* listen : {"0.0.0.0:80", "[::]:80", "10.0.0.1:80", "ferry.example:80", "127.evil.example:80"}) {
     const std::string open = fmt::format("[server]\nlisten = \"{}\"\n", listen);
-    expect_refused(open, "token_needed server.token");
+    expect_refused(open, "token_required server.token");
     cr_expect_eq(refusal(open + "token = { env = \"T\" }\n"), "", "%s", listen);
   }
   for (const char* listen : {"127.0.0.1:80", "127.1.2.3:80", "[::1]:80", "localhost:80"})

@@ -73,6 +73,20 @@ Task<void> cancelled_then_complains(Parts* parts) {
   co_await scope.join();
 }
 
+Task<void> ends_two_waits(Parts* parts) {
+  Scope scope(co_await async::current_context());
+  scope.spawn(waits(&parts->a, &parts->ended));
+  scope.spawn(waits(&parts->b, &parts->ended));
+  co_await scope.end();
+}
+
+Task<void> ends_one_that_complains(Parts* parts) {
+  Scope scope(co_await async::current_context());
+  scope.spawn(waits(&parts->a, &parts->ended));
+  scope.spawn(complains_when_cancelled(&parts->b, "reason"));
+  co_await scope.end();
+}
+
 Task<void> joins_twice(Parts* parts) {
   Scope scope(co_await async::current_context());
   scope.spawn(waits(&parts->a, &parts->ended));
@@ -148,6 +162,22 @@ Test(scope, cancelling_the_parent_ends_children_before_join_throws) {
   run.cancel();
   EXPECT_TEXT(run.failure(), "cancelled");
   cr_expect_eq(parts.ended, 2);
+}
+
+Test(scope, end_waits_for_the_cancelled_and_takes_that_for_no_error) {
+  ReadyQueue queue;
+  Parts parts;
+  test::Run<void> run(queue, ends_two_waits(&parts));
+  EXPECT_TEXT(run.failure(), "");
+  cr_expect_eq(parts.ended, 2);
+}
+
+Test(scope, end_throws_what_is_not_a_cancellation) {
+  ReadyQueue queue;
+  Parts parts;
+  test::Run<void> run(queue, ends_one_that_complains(&parts));
+  EXPECT_TEXT(run.failure(), "reason");
+  cr_expect_eq(parts.ended, 1);
 }
 
 Test(scope, may_be_joined_again_after_further_spawns) {

@@ -1,6 +1,6 @@
 """Starts the sandbox and drives it with clients that others wrote: FreeTDS, tedious, pytds.
 
-Arguments: the sandbox binary, a directory for what npm and pip install (kept between runs). Exit code 77 = nothing could
+Arguments: the rowferry binary, a directory for what npm and pip install (kept between runs). Exit code 77 = nothing could
 be tested here. A client that is not installed, or cannot be fetched, is skipped and said so.
 """
 
@@ -27,7 +27,7 @@ class Sandbox:
     def __init__(self, *arguments: str):
         environment = dict(os.environ, SANDBOX_PASSWORD=PASSWORD)
         self.process = subprocess.Popen(
-            [BINARY, "--listen", "127.0.0.1:0", "--database", "shop", "--password-env", "SANDBOX_PASSWORD", *arguments],
+            [BINARY, "sandbox", "--listen", "127.0.0.1:0", "--database", "shop", "--password-env", "SANDBOX_PASSWORD", *arguments],
             stdout=subprocess.PIPE, env=environment, text=True)
         line = self.process.stdout.readline()
         assert "not SQL Server" in line, f"the first line must say what this is: {line!r}"
