@@ -22,8 +22,9 @@ Notice failure(std::string code, std::string_view what, const Error& error) {
 
 }  // namespace
 
-Task<FinalizeResult> LoadingImpl::finalize(std::uint64_t rows, const rows::ContentHash& hash) {
-  const std::string hex = hash.hex();
+Task<FinalizeResult> LoadingImpl::finalize(system::FinalizeRequest request) {
+  const std::uint64_t rows = request.rows;
+  const std::string hex = request.hash.hex();
   co_await stop_keeper();
   if (direct()) co_return co_await finalize_direct(rows, hex);
   if (lock_lost_ || !lock_.usable()) co_await take_lock_again();

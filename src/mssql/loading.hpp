@@ -47,7 +47,7 @@ class LoadingImpl final : public system::Loading {
   async::Task<std::unique_ptr<system::Loader>> open_loader(int worker) override;
   async::Task<std::uint64_t> staged_rows() override;
   async::Task<std::optional<rows::ContentHash>> staged_hash(std::string& why) override;
-  async::Task<system::FinalizeResult> finalize(std::uint64_t rows, const rows::ContentHash& hash) override;
+  async::Task<system::FinalizeResult> finalize(system::FinalizeRequest request) override;
   async::Task<std::vector<system::Notice>> after_steps() override;
   async::Task<std::vector<system::Notice>> end(bool keep_staging) override;
 

@@ -47,6 +47,10 @@ std::string_view to_string(Finalizer value) noexcept;  // "switch", "rename", â€
 std::string_view to_string(Commit value) noexcept;
 std::string_view to_string(Verify value) noexcept;
 
+// What of a source's value a column carries: the value, or what the value alone does not say (a datetimeoffset's offset
+// as "+05:30", a sql_variant's base type as "decimal(10,4)"). The parts are text.
+enum class ColumnPart : std::uint8_t { value, offset, base_type };
+
 // How one column travels: the plan's decision for it, read by both sides.
 struct ColumnPlan {
   std::string source;     // name in the source
@@ -59,8 +63,9 @@ struct ColumnPlan {
   std::string target_native;  // "decimal(18,2)", as in DDL
   bool read_as_text = false;  // the source casts it to text, as it prints it
   bool read_as_json = false;  // the source gives JSON (to_json)
-  bool identity = false;      // of the target
-  bool compared = true;       // false: the target's server rewrites values (content hash leaves it out)
+  ColumnPart part = ColumnPart::value;
+  bool identity = false;  // of the target
+  bool compared = true;   // false: the target's server rewrites values (content hash leaves it out)
   rows::LossPolicy policy;
 };
 

@@ -35,6 +35,8 @@ struct SourceColumn {
   bool can_read_as_json = false;
   bool text_only = false;                   // no binary form here: `type` is text and is read by the source's own cast
   std::optional<std::uint32_t> text_width;  // widest text of a fixed-width type, in characters
+  bool has_offset = false;                  // ColumnPart::offset can be read
+  bool variant = false;                     // ColumnPart::base_type can be read
   bool rewritten = false;  // its text form is not byte-stable across servers (jsonb, xml): not compared
 };
 
@@ -56,12 +58,29 @@ struct SliceRequest {
   int at_least = 1;
 };
 
+// What of one column a slice holds, where it is cut by that column: a target that is partitioned by it gives the slice
+// a partition of its own. Texts are as rows/format.hpp prints the column's logical type.
+struct SliceBounds {
+  enum class Kind : std::uint8_t {
+    value,  // exactly this value
+    null,   // NULL only
+    range,  // low <= value < high, never NULL
+  };
+  Kind kind = Kind::value;
+  std::string column;  // of the source
+  std::string value;
+  std::optional<std::string> low;   // nullopt: open
+  std::optional<std::string> high;  // nullopt: open
+  bool operator==(const SliceBounds&) const = default;
+};
+
 // A disjoint part of the source. `predicate` is for people and artifacts; `spec` belongs to the source.
 struct Slice {
   int index = 0;
   std::string predicate;
   std::string spec;
   std::optional<std::uint64_t> row_estimate;
+  std::optional<SliceBounds> bounds;  // cut by value, or by range of a column
 };
 
 struct SlicePlan {

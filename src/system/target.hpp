@@ -42,6 +42,9 @@ struct TargetRequest {
   std::string partition_column;
   std::string backend = "native";
   std::string settings_json;  // passed through
+  SliceBy slices_by = SliceBy::automatic;
+  std::string slice_column;      // the target's name of the column that slices are cut by; empty: none, or not known
+  bool source_filtered = false;  // the source has a `where`: what it does not give may exist all the same
   LoadOptions load;
   int workers = 1;
   Verify verify = Verify::count;
@@ -65,6 +68,8 @@ struct TargetTable {
   bool exists = false;
   std::vector<TargetColumn> columns;
   std::vector<std::string> primary_key;
+  std::string partition_by;      // list | range | hash; empty: not partitioned, or not by rows of one table
+  std::string partition_column;  // empty: by several columns or an expression
   std::vector<Notice> notices;
 };
 
@@ -103,6 +108,7 @@ struct LoadRequest {
   TargetPlan plan;
   std::vector<ColumnPlan> columns;
   std::vector<std::string> primary_key;  // of the source, for a created table
+  std::vector<Slice> slices;             // as the source has cut them; late ones may follow
   bool resume_staging = false;           // keep the staging of `staging_attempt` with all its slices
   int staging_attempt = 0;
   bool only_after_steps =
@@ -113,6 +119,7 @@ struct SliceCommit {
   std::uint64_t acknowledged = 0;  // the server's number
   std::uint64_t wire_bytes = 0;
   bool already_there = false;  // the ledger's key was a duplicate: an earlier COMMIT had arrived
+  std::string table;           // Finalizer::per_slice: the partition that now has the slice's rows and no others
 };
 
 struct LoaderClocks {
@@ -138,6 +145,12 @@ class Loader {
   virtual async::Task<void> close() = 0;
 };
 
+struct FinalizeRequest {
+  std::uint64_t rows = 0;
+  rows::ContentHash hash;
+  std::vector<Slice> slices;  // every slice that was loaded, late ones and those of earlier attempts among them
+};
+
 struct FinalizeResult {
   std::uint64_t rows = 0;                     // written by the finalizer
   std::optional<std::uint64_t> target_total;  // COUNT afterwards (replace and truncate)
@@ -151,12 +164,13 @@ class Loading {
   virtual ~Loading() = default;
   virtual const std::string& staging_name() const noexcept = 0;
   virtual async::Task<std::unique_ptr<Loader>> open_loader(int worker) = 0;
-  // On a new connection.
+  // On a new connection. With Finalizer::per_slice: of the partitions that hold the slices.
   virtual async::Task<std::uint64_t> staged_rows() = 0;
-  // Nullopt: the server cannot give rows back (reason in `why`).
+  // The same rows' content. Nullopt: the server cannot give rows back (reason in `why`).
   virtual async::Task<std::optional<rows::ContentHash>> staged_hash(std::string& why) = 0;
-  // One transaction, begun by the ledger's key; on the session that holds the lock.
-  virtual async::Task<FinalizeResult> finalize(std::uint64_t rows, const rows::ContentHash& hash) = 0;
+  // One transaction, begun by the ledger's key; on the session that holds the lock. With Finalizer::per_slice it
+  // empties the partitions that no slice has filled.
+  virtual async::Task<FinalizeResult> finalize(FinalizeRequest request) = 0;
   // Repeatable: reseed identity, analyze, drop staging, forget old ledger rows.
   virtual async::Task<std::vector<Notice>> after_steps() = 0;
   // Gives up the lock; drops staging unless it is to be kept. Works shielded, with its own deadline; errors become

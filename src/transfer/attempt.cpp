@@ -105,6 +105,7 @@ Task<void> Attempt::begin_source() {
 Task<void> Attempt::begin_target() {
   system::LoadRequest request = load_request(plan_, progress_.id, progress_.attempt);
   request.only_after_steps = start_.kind == Start::Kind::after_steps;
+  if (reading_) request.slices = reading_->slices().slices;
   request.staging_attempt = start_.staging_attempt;
   request.resume_staging = start_.kind != Start::Kind::fresh && start_.staging_attempt > 0;
   try {
@@ -158,9 +159,7 @@ std::vector<system::Slice> Attempt::slices_to_load() {
   // The same cuts as before: a slice that was committed must not come again in another one.
   take_kept_slices();
   std::vector<system::Slice> slices;
-  for (const SliceProgress& slice : progress_.slices) {
-    slices.push_back({slice.index, slice.predicate, slice.spec, slice.row_estimate});
-  }
+  for (const SliceProgress& slice : progress_.slices) slices.push_back(slice_of(slice));
   return slices;
 }
 
@@ -211,6 +210,12 @@ Task<void> Attempt::end_source() {
   reading_.reset();
 }
 
+system::FinalizeRequest Attempt::finalize_request() const {
+  system::FinalizeRequest request{.rows = loaded_.rows, .hash = loaded_, .slices = {}};
+  for (const SliceProgress& slice : progress_.slices) request.slices.push_back(slice_of(slice));
+  return request;
+}
+
 Task<void> Attempt::finalize() {
   enter(State::finalizing);
   co_await host_.save();
@@ -221,7 +226,7 @@ Task<void> Attempt::finalize() {
   std::exception_ptr error;
   try {
     const Lap lap(stage.working);
-    result = co_await loading_->finalize(loaded_.rows, loaded_);
+    result = co_await loading_->finalize(finalize_request());
   } catch (...) {
     error = std::current_exception();
   }

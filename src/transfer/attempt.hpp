@@ -28,6 +28,7 @@ class Attempt {
   async::Task<void> load();
   async::Task<void> verify();
   async::Task<void> end_source();
+  system::FinalizeRequest finalize_request() const;
   async::Task<void> finalize();
   async::Task<void> after_steps();
   async::Task<void> release(std::exception_ptr error);

@@ -15,7 +15,18 @@ SliceProgress progress_of(const system::Slice& slice) {
   progress.predicate = slice.predicate;
   progress.spec = slice.spec;
   progress.row_estimate = slice.row_estimate;
+  progress.bounds = slice.bounds;
   return progress;
+}
+
+system::Slice slice_of(const SliceProgress& progress) {
+  system::Slice slice;
+  slice.index = progress.index;
+  slice.predicate = progress.predicate;
+  slice.spec = progress.spec;
+  slice.row_estimate = progress.row_estimate;
+  slice.bounds = progress.bounds;
+  return slice;
 }
 
 namespace {

@@ -23,6 +23,7 @@ class Lap {
 };
 
 SliceProgress progress_of(const system::Slice& slice);
+system::Slice slice_of(const SliceProgress& progress);
 
 // Awaits a clean-up, shielded and within limits::cleanup_timeout; a failure is logged and goes no further.
 async::Task<void> close_quietly(net::Loop& loop, async::Task<void> task, std::string what);

@@ -73,6 +73,7 @@ struct SliceProgress {
   std::string predicate;
   std::string spec;
   std::optional<std::uint64_t> row_estimate;
+  std::optional<system::SliceBounds> bounds;
   State state = State::pending;
   int export_worker = -1;
   int load_worker = -1;

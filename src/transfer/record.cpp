@@ -55,6 +55,44 @@ void write_time(JsonWriter& json, std::string_view name, const std::optional<Wal
   }
 }
 
+void write_bounds(JsonWriter& json, const system::SliceBounds& bounds) {
+  json.key("bounds").begin_object();
+  json.field("column", bounds.column);
+  switch (bounds.kind) {
+    case system::SliceBounds::Kind::value:
+      json.field("value", bounds.value);
+      break;
+    case system::SliceBounds::Kind::null:
+      json.key("value").null();
+      break;
+    case system::SliceBounds::Kind::range:
+      json.field("low", bounds.low).field("high", bounds.high);
+      break;
+  }
+  json.end_object();
+}
+
+std::optional<std::string> bound_of(const Json& json, std::string_view name) {
+  const std::string* text = need(json, name).string();
+  return text == nullptr ? std::nullopt : std::optional(*text);
+}
+
+system::SliceBounds bounds_of(const Json& json) {
+  using Kind = system::SliceBounds::Kind;
+  system::SliceBounds bounds;
+  bounds.column = text_of(json, "column");
+  if (json.find("value") == nullptr) {
+    bounds.kind = Kind::range;
+    bounds.low = bound_of(json, "low");
+    bounds.high = bound_of(json, "high");
+  } else if (const std::optional<std::string> value = bound_of(json, "value")) {
+    bounds.value = *value;
+  } else {
+    bounds.kind = Kind::null;
+  }
+  return bounds;
+}
+
 std::string write_record(const Record& record, std::string_view status_json) {
   JsonWriter json;
   json.begin_object();
@@ -71,6 +109,7 @@ std::string write_record(const Record& record, std::string_view status_json) {
     json.begin_object();
     json.field("index", slice.index).field("predicate", slice.predicate).field("spec", slice.spec);
     json.field("row_estimate", slice.row_estimate);
+    if (slice.bounds) write_bounds(json, *slice.bounds);
     json.end_object();
   }
   json.end_array();
@@ -128,6 +167,7 @@ Record parse_record(std::string_view text) {
     slice.predicate = text_of(item, "predicate");
     slice.spec = text_of(item, "spec");
     slice.row_estimate = need(item, "row_estimate").uint64();
+    if (const Json* bounds = item.find("bounds")) slice.bounds = bounds_of(*bounds);
     record.slices.push_back(std::move(slice));
   }
   record.status = need(json, "status");

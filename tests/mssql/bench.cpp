@@ -207,7 +207,7 @@ Task<std::string> transfer(Bench* bench, Job job) {
       const std::optional<rows::ContentHash> hash = co_await load.loading->staged_hash(why);
       line += fmt::format(", staged {}, hash {}", staged, !hash ? why : (*hash == load.hash ? "same" : "other"));
     }
-    const system::FinalizeResult result = co_await load.loading->finalize(load.hash.rows, load.hash);
+    const system::FinalizeResult result = co_await load.loading->finalize({load.hash.rows, load.hash, {}});
     line += fmt::format(", rows {}", result.rows);
     if (result.target_total) line += fmt::format(", total {}", *result.target_total);
     co_await loader->close();

@@ -75,7 +75,7 @@ Task<void> lost_after(Bench* bench) {
   co_await loader->close();
   bench->note(fmt::format("staged {}", co_await load.loading->staged_rows()));
   cut(bench, sandbox::FaultKind::cut_after_commit, 1);
-  const system::FinalizeResult result = co_await load.loading->finalize(3, load.hash);
+  const system::FinalizeResult result = co_await load.loading->finalize({3, load.hash, {}});
   bench->note(fmt::format("rows {}", result.rows));
   co_await load.loading->after_steps();
   co_await load.loading->end(false);
@@ -90,7 +90,7 @@ Task<void> finalize_lost_before(Bench* bench) {
   co_await load_one(&load, loader.get(), 0, first_rows);
   co_await loader->close();
   cut(bench, sandbox::FaultKind::cut_before_commit, 1);
-  const system::FinalizeResult result = co_await load.loading->finalize(2, load.hash);
+  const system::FinalizeResult result = co_await load.loading->finalize({2, load.hash, {}});
   bench->note(fmt::format("rows {}, {}", result.rows, result.notices.empty() ? "" : result.notices[0].code));
   co_await load.loading->after_steps();
   co_await load.loading->end(false);
@@ -115,7 +115,7 @@ Task<void> changed(Bench* bench) {
   Load load = co_await planned(bench, job());
   co_await begin(&load, job());
   co_await bench->run("ALTER TABLE dbo.orders ADD more int NULL");
-  bench->note(co_await error_code([](Load* l) -> Task<void> { co_await l->loading->finalize(0, {}); }(&load)));
+  bench->note(co_await error_code([](Load* l) -> Task<void> { co_await l->loading->finalize({}); }(&load)));
   co_await load.loading->end(false);
   load = co_await planned(bench, job());
   co_await bench->run("ALTER TABLE dbo.orders ADD again int NULL");
@@ -149,7 +149,7 @@ Task<void> resume(Bench* bench) {
   request.staging_attempt = remains.staging_attempt;
   load.loading = co_await load.target->begin(request);
   bench->note(fmt::format("{} with {}", load.loading->staging_name(), co_await load.loading->staged_rows()));
-  bench->note(fmt::format("rows {}", (co_await load.loading->finalize(3, hash)).rows));
+  bench->note(fmt::format("rows {}", (co_await load.loading->finalize({3, hash, {}})).rows));
   co_await load.loading->end(true);
   remains = co_await load.target->remains(load.request, "t1");
   bench->note(fmt::format("finalized {} with {}", remains.finalized, remains.finalize.row_count));
@@ -170,7 +170,7 @@ Task<void> finalized_twice(Bench* bench) {
   Job again = job();
   again.attempt = 2;
   co_await begin(&load, again);
-  const system::FinalizeResult result = co_await load.loading->finalize(3, load.hash);
+  const system::FinalizeResult result = co_await load.loading->finalize({3, load.hash, {}});
   bench->note(fmt::format("already {}, rows {}", result.already_done, result.rows));
   co_await load.loading->end(false);
   bench->note(co_await bench->rows("SELECT COUNT(*) FROM dbo.orders"));

@@ -32,7 +32,7 @@ class FakeLoading final : public system::Loading {
     if (server_.wrong_content) ++hash.low;
     co_return hash;
   }
-  Task<system::FinalizeResult> finalize(std::uint64_t rows, const rows::ContentHash& hash) override;
+  Task<system::FinalizeResult> finalize(system::FinalizeRequest request) override;
   Task<std::vector<system::Notice>> after_steps() override {
     co_await server_.gate.pass("after_steps");
     if (server_.after_steps_faults > 0) {
@@ -152,7 +152,9 @@ Task<std::unique_ptr<system::Loader>> FakeLoading::open_loader(int worker) {
   co_return std::make_unique<FakeLoader>(server_, *this, worker, std::move(schema));
 }
 
-Task<system::FinalizeResult> FakeLoading::finalize(std::uint64_t rows, const rows::ContentHash& hash) {
+Task<system::FinalizeResult> FakeLoading::finalize(system::FinalizeRequest request) {
+  const std::uint64_t rows = request.rows;
+  const rows::ContentHash& hash = request.hash;
   co_await server_.gate.pass("finalize");
   if (server_.finalize_faults > 0) {
     --server_.finalize_faults;
