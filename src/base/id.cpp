@@ -1,5 +1,6 @@
 #include "base/id.hpp"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -39,6 +40,13 @@ std::string new_transfer_id(time::WallTime at) {
 bool is_transfer_id(std::string_view text) noexcept {
   return text.size() == transfer_id_chars && text.front() == 't' &&
          std::all_of(text.begin(), text.end(), [](char c) { return alphabet.find(c) != std::string_view::npos; });
+}
+
+std::string fingerprint(std::string_view text) {
+  constexpr auto prime = (static_cast<unsigned __int128>(1) << 88U) + 0x13B;
+  auto hash = (static_cast<unsigned __int128>(0x6c62272e07bb0142ULL) << 64U) | 0x62b821756295c58dULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
+  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash >> 64U), static_cast<std::uint64_t>(hash));
 }
 
 }  // namespace rowferry

@@ -15,4 +15,7 @@ std::string new_transfer_id(time::WallTime at = time::now());
 // True for anything of that form; check it before an id from outside becomes part of a path or a name.
 bool is_transfer_id(std::string_view text) noexcept;
 
+// 128-bit FNV-1a as 32 hex digits: names and compares texts; not meant against an adversary.
+std::string fingerprint(std::string_view text);
+
 }  // namespace rowferry

@@ -51,15 +51,9 @@ struct SourceTable {
       not_carried;  // the definition's parts that a created target will lack ("index orders_total_idx", …)
 };
 
-struct SliceRequest {
-  SliceBy by = SliceBy::automatic;
-  std::string column;
-  int count = 0;  // 0: the system chooses, at least `at_least`
-  int at_least = 1;
-};
-
 // What of one column a slice holds, where it is cut by that column: a target that is partitioned by it gives the slice
-// a partition of its own. Texts are as rows/format.hpp prints the column's logical type.
+// a partition of its own. Texts are as rows/format.hpp prints the column's logical type: of the source, or of the
+// target where the bounds are those of its partitions (SliceRequest::bounds).
 struct SliceBounds {
   enum class Kind : std::uint8_t {
     value,  // exactly this value
@@ -74,6 +68,16 @@ struct SliceBounds {
   bool operator==(const SliceBounds&) const = default;
 };
 
+struct SliceRequest {
+  SliceBy by = SliceBy::automatic;
+  std::string column;
+  int count = 0;  // 0: the system chooses, at least `at_least`
+  int at_least = 1;
+  // By range: the cuts are given (TargetTable::partition_bounds), they cover every value but NULL. The source makes one
+  // slice of each, in this order and with these very bounds in Slice::bounds, and one of NULL where NULL was found.
+  std::vector<SliceBounds> bounds;
+};
+
 // A disjoint part of the source. `predicate` is for people and artifacts; `spec` belongs to the source.
 struct Slice {
   int index = 0;
@@ -82,6 +86,12 @@ struct Slice {
   std::optional<std::uint64_t> row_estimate;
   std::optional<SliceBounds> bounds;  // cut by value, or by range of a column
 };
+
+// The ledger's step of a slice. "slice 3" by its number, which means the same slice within an attempt and its staging.
+// With commit: slice the key outlives attempts, and a number could mean another value in the next one: a slice with
+// bounds is named by them, "slice =17", "slice null", "slice [1,20)", "slice #<32 hex digits>" where they hold letters
+// (a ledger's collation may ignore case and blanks) or are long.
+std::string slice_step(const Slice& slice, Commit commit);
 
 struct SlicePlan {
   SliceBy by = SliceBy::none;

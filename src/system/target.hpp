@@ -70,6 +70,10 @@ struct TargetTable {
   std::vector<std::string> primary_key;
   std::string partition_by;      // list | range | hash; empty: not partitioned, or not by rows of one table
   std::string partition_column;  // empty: by several columns or an expression
+  // By range: the partitions' bounds in the target's own order, `column` the target's; the ranges between and outside
+  // them are entries too, so that together they cover every value but NULL. Where no partition is, a slice that has
+  // rows makes one or goes to the default one; a slice without rows makes none.
+  std::vector<SliceBounds> partition_bounds;
   std::vector<Notice> notices;
 };
 
@@ -92,11 +96,11 @@ struct TargetPlan {
   std::vector<std::string> unmatched_target;  // target columns that get no value
 };
 
-// A key of the ledger: (transfer, attempt, step). Steps: "staging", "slice <n>", "finalize".
+// A key of the ledger: (transfer, attempt, step). Steps: "staging", slice_step(), "finalize".
 struct LedgerEntry {
   int attempt = 0;
   std::string step;
-  std::string staging;
+  std::string staging;  // Finalizer::per_slice, of a slice: its partition
   std::uint64_t row_count = 0;
   std::string content_hash;
 };
@@ -152,7 +156,7 @@ struct FinalizeRequest {
 };
 
 struct FinalizeResult {
-  std::uint64_t rows = 0;                     // written by the finalizer
+  std::uint64_t rows = 0;                     // written by the finalizer; Finalizer::per_slice: those of the request
   std::optional<std::uint64_t> target_total;  // COUNT afterwards (replace and truncate)
   bool already_done = false;                  // the ledger had it
   std::vector<Notice> notices;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
@@ -119,13 +120,15 @@ Task<void> Attempt::begin_target() {
 
 // What the ledger has of the slices of before.
 void Attempt::take_kept_slices() {
+  const system::Commit commit = plan_.target_request.load.commit;
+  std::map<std::string_view, const system::LedgerEntry*> committed;
+  for (const system::LedgerEntry& entry : start_.entries) committed.emplace(entry.step, &entry);
   progress_.slices = start_.slices;
   for (SliceProgress& slice : progress_.slices) {
     slice.state = SliceProgress::State::pending;
     slice.rows_read = slice.rows_written = slice.acknowledged = 0;
-    for (const system::LedgerEntry& entry : start_.entries) {
-      if (slice_of_step(entry.step) == slice.index) account_kept(slice, entry);
-    }
+    const auto hit = committed.find(system::slice_step(slice_of(slice), commit));
+    if (hit != committed.end()) account_kept(slice, *hit->second);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
@@ -122,15 +123,6 @@ rows::ContentHash parse_hash(const system::LedgerEntry& entry) {
   return hash;
 }
 
-std::optional<int> slice_of_step(std::string_view step) {
-  if (!step.starts_with("slice ")) return std::nullopt;
-  step.remove_prefix(6);
-  int number = 0;
-  const auto [end, code] = std::from_chars(step.data(), step.data() + step.size(), number);
-  if (code != std::errc() || end != step.data() + step.size()) return std::nullopt;
-  return number;
-}
-
 Start decide_start(const Progress& before, State state_before, bool commits_slices, const system::Remains& remains) {
   Start start;
   start.latest_attempt = std::max(before.attempt, remains.latest_attempt);
@@ -141,14 +133,15 @@ Start decide_start(const Progress& before, State state_before, bool commits_slic
     start.slices = before.slices;
     return start;
   }
+  std::set<std::string> steps;
   for (const system::LedgerEntry& entry : remains.slices) {
-    if (slice_of_step(entry.step)) start.entries.push_back(entry);
+    if (!entry.step.starts_with("slice ")) continue;
+    start.entries.push_back(entry);
+    steps.insert(entry.step);
   }
   const bool has_all = before.slices_final && !before.slices.empty() &&
                        std::ranges::all_of(before.slices, [&](const SliceProgress& slice) {
-                         return std::ranges::any_of(start.entries, [&](const system::LedgerEntry& entry) {
-                           return slice_of_step(entry.step) == slice.index;
-                         });
+                         return steps.contains(system::slice_step(slice_of(slice), system::Commit::transfer));
                        });
   const bool staging_is_ours = remains.staging_attempt > 0 && state_before != State::cancelled;
   const bool may_keep = commits_slices || (staging_is_ours && before.consistency &&

@@ -37,8 +37,6 @@ Start decide_start(const Progress& before, State state_before, bool commits_slic
 
 // The ledger's 32 hex digits; zero when they are none.
 rows::ContentHash parse_hash(const system::LedgerEntry& entry);
-// "slice 12" -> 12.
-std::optional<int> slice_of_step(std::string_view step);
 void add_warnings(Progress& progress, const std::vector<system::Notice>& notices);
 
 // --- checks

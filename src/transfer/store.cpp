@@ -197,11 +197,4 @@ void Store::remove_key(std::string_view key) const {
   fs::remove(key_path(key), ignored);
 }
 
-std::string fingerprint(std::string_view text) {
-  constexpr auto prime = (static_cast<unsigned __int128>(1) << 88U) + 0x13B;
-  auto hash = (static_cast<unsigned __int128>(0x6c62272e07bb0142ULL) << 64U) | 0x62b821756295c58dULL;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * prime;
-  return fmt::format("{:016x}{:016x}", static_cast<std::uint64_t>(hash >> 64U), static_cast<std::uint64_t>(hash));
-}
-
 }  // namespace rowferry::transfer

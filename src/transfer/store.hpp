@@ -65,7 +65,4 @@ class Store {
   std::string dir_;
 };
 
-// 128-bit FNV-1a as 32 hex digits: names and compares texts; not meant against an adversary.
-std::string fingerprint(std::string_view text);
-
 }  // namespace rowferry::transfer

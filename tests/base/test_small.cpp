@@ -75,3 +75,9 @@ Test(transfer_id, refuses_other_forms) {
     cr_expect(!is_transfer_id(bad), "%s", bad);
   }
 }
+
+Test(id, fingerprints_tell_texts_apart) {
+  EXPECT_TEXT(fingerprint(""), "6c62272e07bb014262b821756295c58d");
+  EXPECT_TEXT(fingerprint("a"), "d228cb696f1a8caf78912b704e4a8964");
+  cr_expect_neq(fingerprint("one"), fingerprint("two"));
+}

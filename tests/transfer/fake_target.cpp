@@ -73,7 +73,7 @@ class FakeLoader final : public system::Loader {
   Task<bool> begin_slice(const system::Slice& slice) override {
     co_await server_.gate.pass("begin_slice");
     cr_assert_not(in_slice_, "a loader is bound to one slice");
-    step_ = fmt::format("slice {}", slice.index);
+    step_ = system::slice_step(slice, loading_.commits_slices() ? system::Commit::slice : system::Commit::transfer);
     rows_ = 0;
     hash_ = {};
     server_.slice_log.push_back(fmt::format("worker {} {}", worker_, step_));

@@ -256,8 +256,30 @@ Test(resume, the_ledgers_hash_is_read_back) {
   cr_expect_eq(hash.high, 1);
   cr_expect_eq(hash.low, 15);
   EXPECT_TEXT(hash.hex(), "0000000000000001000000000000000f");
-  cr_expect_eq(*slice_of_step("slice 12"), 12);
-  cr_expect_not(slice_of_step("slice").has_value());
-  cr_expect_not(slice_of_step("slice 1x").has_value());
-  cr_expect_not(slice_of_step("finalize").has_value());
+}
+
+Test(resume, a_slices_step_is_its_number_or_what_it_holds) {
+  using Kind = system::SliceBounds::Kind;
+  using system::Commit;
+  const auto step = [](Kind kind, const std::string& value, std::optional<std::string> low = {},
+                       std::optional<std::string> high = {}) {
+    system::Slice slice{.index = 3, .predicate = "p", .spec = "s", .row_estimate = {}, .bounds = {}};
+    slice.bounds = {kind, "store", value, std::move(low), std::move(high)};
+    return system::slice_step(slice, Commit::slice);
+  };
+  EXPECT_TEXT(step(Kind::value, "17"), "slice =17");
+  EXPECT_TEXT(step(Kind::null, ""), "slice null");
+  EXPECT_TEXT(step(Kind::range, "", "1", "20"), "slice [1,20)");
+  EXPECT_TEXT(step(Kind::range, "", std::nullopt, "-5.5"), "slice [,-5.5)");
+  // A ledger that ignores case and blanks must still tell them apart.
+  cr_expect_neq(step(Kind::value, "a"), step(Kind::value, "A"));
+  cr_expect_neq(step(Kind::value, "1"), step(Kind::value, "1 "));
+  cr_expect_neq(step(Kind::range, "", "a", "bc"), step(Kind::range, "", "ab", "c"));
+  cr_expect_neq(step(Kind::range, "", std::nullopt, "b"), step(Kind::range, "", "", "b"));
+  cr_expect_neq(step(Kind::value, ""), step(Kind::null, ""));
+  cr_expect_leq(step(Kind::value, std::string(500, 'x')).size(), 40);
+  system::Slice whole{.index = 3, .predicate = "p", .spec = "s", .row_estimate = {}, .bounds = {}};
+  EXPECT_TEXT(system::slice_step(whole, Commit::slice), "slice 3");
+  whole.bounds = {Kind::value, "store", "17", {}, {}};
+  EXPECT_TEXT(system::slice_step(whole, Commit::transfer), "slice 3");
 }

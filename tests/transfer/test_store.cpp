@@ -165,9 +165,3 @@ Test(store, a_directory_that_cannot_be_is_told) {
   std::ofstream(std::filesystem::path(dir.path()) / "file") << "x";
   EXPECT_ERROR(Store(dir.path() + "/file").open(), "state_dir");
 }
-
-Test(store, fingerprints_tell_texts_apart) {
-  EXPECT_TEXT(fingerprint(""), "6c62272e07bb014262b821756295c58d");
-  EXPECT_TEXT(fingerprint("a"), "d228cb696f1a8caf78912b704e4a8964");
-  cr_expect_neq(fingerprint("one"), fingerprint("two"));
-}
