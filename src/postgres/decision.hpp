@@ -71,8 +71,9 @@ Decision decide(const Situation& situation, const system::TargetRequest& request
 
 // CREATE [UNLOGGED] TABLE of the staging table.
 std::string create_staging(const Decision& decision, const std::string& schema, const std::string& staging);
-// `table` is SQL: COPY table (columns) FROM STDIN (FORMAT binary[, FREEZE]).
-std::string copy_statement(const std::string& table, const std::vector<system::ColumnPlan>& columns, bool freeze);
+// `table` is SQL: COPY table (columns) FROM STDIN (FORMAT binary[, FREEZE]). `format` is CopyEncoder::format().
+std::string copy_statement(const std::string& table, const std::vector<system::ColumnPlan>& columns,
+                           std::string_view format, bool freeze);
 
 // The statements of the finalize transaction between the ledger's key and COMMIT, in order. `staging` is the bare name.
 // direct and per_slice have none.
