@@ -27,6 +27,12 @@ struct StagingColumn {
   std::string definition;  // "numeric(12,2) NOT NULL"
 };
 
+// A serial column of a table that is rebuilt: its sequence goes with the new table.
+struct OwnedSequence {
+  std::string sequence;  // SQL
+  std::string column;
+};
+
 struct Decision {
   system::Finalizer finalizer = system::Finalizer::insert_select;
   std::string reason;
@@ -42,15 +48,18 @@ struct Decision {
       false;  // insert_select into a partitioned table: missing partitions are made before the INSERT
   std::vector<TriggerFacts> silenced_triggers;  // disabled within the finalize transaction, then as they were
   std::vector<StagingColumn> staging;           // columns of staging, or of a table that is created without it
+  std::vector<std::string> staging_checks;      // exchange: constraints that the partition's place asks for
 
-  // Statements that make the missing table where staging does not become it: direct (within its transaction, behind the
-  // ledger's key) and a partitioned table (per_slice: at begin, in a transaction of its own; else by
-  // finalize_statements()).
+  // Statements that make the missing table where staging does not become it. direct: within its transaction (see
+  // direct_statements()); per_slice: at begin, in a transaction of its own, before any slice; else they are the first
+  // of finalize_statements().
   std::vector<std::string> create_target;
-  std::vector<std::string> key;          // primary key of a table that is created or rebuilt; empty: none
-  std::string key_name;                  // final name; empty: the server's choice
-  std::vector<std::string> before_swap;  // statements of a rebuild, before the old table goes
-  std::vector<std::string> after_swap;   // and after the new one has its name: identity, owner, grants
+  std::string key;       // "PRIMARY KEY (\"id\")" of a table that is created or rebuilt; empty: none, or made already
+  std::string key_name;  // its final name; empty: the server's choice
+  std::string owner;     // SQL; of a table that takes another's place; empty: stays the role's
+  std::vector<OwnedSequence> sequences;
+  std::vector<std::string> drops;       // statements that drop what depends on a rebuilt table
+  std::vector<std::string> after_swap;  // once the new table has its name: identity, grants
   std::vector<std::string> dropped;
   std::vector<system::Notice> notices;
 };
@@ -75,15 +84,21 @@ std::string create_staging(const Decision& decision, const std::string& schema, 
 std::string copy_statement(const std::string& table, const std::vector<system::ColumnPlan>& columns,
                            std::string_view format, bool freeze);
 
-// The statements of the finalize transaction between the ledger's key and COMMIT, in order. `staging` is the bare name.
-// direct and per_slice have none.
+// direct: what its transaction does between the ledger's key and the first COPY: CREATE TABLE, or TRUNCATE.
+std::vector<std::string> direct_statements(const Decision& decision, const TableFacts& table);
+
+// The statements of the finalize transaction between the ledger's key and COMMIT, in order (direct: between the last
+// COPY and COMMIT). `staging` is the bare name. per_slice: none, see vanished_partitions() of partitions.hpp.
 struct FinalizeStatement {
   enum class Kind : std::uint8_t {
     plain,
     insert,      // its count of rows must be the staged rows
     count,       // SELECT … AS rows_now: the target's rows
     partitions,  // no SQL: make_partitions() of partitions.hpp
-    swap,        // takes ACCESS EXCLUSIVE on a table that others use: see `swap_retries`
+    // Several statements in one text that take ACCESS EXCLUSIVE on what others use: run as one, under lock_timeout,
+    // behind a SAVEPOINT; on 55P03 and 40P01 roll back to it, pause, try again, at most limits::pg_swap_tries_max
+    // times.
+    swap,
   };
   Kind kind = Kind::plain;
   std::string sql;
@@ -97,15 +112,22 @@ std::vector<FinalizeStatement> finalize_statements(const Decision& decision, con
 // table as it is now (read again after a rename). Only columns that were loaded.
 std::vector<std::string> sequence_statements(const TableFacts& table, const std::vector<system::ColumnPlan>& columns);
 
-// One slice with Finalizer::per_slice, after the ledger's key (attempt 0, step: slice_step()).
-struct SliceStatements {
-  std::vector<std::string> before;  // TRUNCATE the partition, or CREATE TABLE
-  std::string table;                // SQL: what COPY fills
-  std::vector<std::string> build;   // after COPY: keys and indexes of a created table, which lock nothing of others
-  // DETACH, ATTACH, …: run as one, under lock_timeout, behind a SAVEPOINT; on 55P03 roll back to it, pause, try again,
-  // at most limits::pg_swap_tries_max times: the COPY is not lost to a busy table.
-  std::vector<std::string> swap;
-  std::string partition;  // SQL: the name that has the rows in the end
+// The parts of CREATE TABLE that make a table which can take a partition's place: every column of the table but its
+// identity, and its checks. By itself, not by LIKE, which would keep a lock on the table to the end of the transaction.
+struct CloneParts {
+  std::vector<StagingColumn> columns;
+  std::vector<std::string> checks;  // "CONSTRAINT positive CHECK (total > 0)"
 };
+CloneParts clone_parts(const TableFacts& table);
+// Its keys, indexes and foreign keys, to be made when it is filled; ATTACH finds them and makes none of its own.
+std::vector<std::string> clone_index_statements(const TableFacts& table, const std::string& clone);
+// CREATE [UNLOGGED] TABLE … [TABLESPACE …]; `table` is SQL.
+std::string create_table(const Decision& decision, const std::string& table, const std::vector<StagingColumn>& columns,
+                         const std::vector<std::string>& constraints);
+// "ALTER TABLE t DISABLE TRIGGER x", and back to what it was.
+std::string silence_statement(const std::string& table, const TriggerFacts& trigger);
+std::string unsilence_statement(const std::string& table, const TriggerFacts& trigger);
+// "GRANT SELECT ON TABLE t TO reader" of an element of TableFacts::grants.
+std::string grant_statement(const std::string& grant, const std::string& table);
 
 }  // namespace rowferry::postgres

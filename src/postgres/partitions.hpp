@@ -10,16 +10,25 @@ namespace rowferry::postgres {
 
 // The partition of one slice: an existing one with exactly its bounds, or a new one.
 struct SlicePartition {
-  const PartitionFacts* existing = nullptr;  // of the TableFacts it was found in
+  std::optional<PartitionFacts> existing;
   std::string schema;
   std::string name;   // of the new one, unique in the schema
   std::string bound;  // "FOR VALUES IN ('a')"
   std::string check;  // the same as a condition of CHECK
 };
 
-// The ledger's step of a slice that touches the target itself: "slice <bounds>", the same for the same store at every
-// attempt, whatever the slice's number. At most 128 bytes.
-std::string slice_step(const system::Slice& slice);
+// One slice with Finalizer::per_slice, after the ledger's key (attempt 0, system::slice_step()).
+struct SliceStatements {
+  // TRUNCATE the partition, or CREATE TABLE. With `creates`: run it when the first row has come; a slice without rows
+  // makes no partition and needs none of the rest.
+  std::vector<std::string> before;
+  bool creates = false;
+  std::string table;               // SQL: what COPY fills
+  std::vector<std::string> build;  // after COPY: keys and indexes of a created table, which lock nothing of others
+  std::string swap;                // as FinalizeStatement::Kind::swap: DETACH, ATTACH, …; empty: nothing to do
+  std::vector<std::string> after;  // triggers as they were
+  std::string partition;           // SQL: the name that has the rows in the end
+};
 
 // Finds or names the partitions of `slices`, in the same order, comparing bounds as the server compares the column.
 // Errors: Error(unsupported, "slice_without_bounds" / "slice_bounds"), Error(conflict, "default_partition_rows" /

@@ -30,16 +30,17 @@ struct ColumnFacts {
 
 struct IndexFacts {
   std::string name;
-  std::string definition;  // as pg_get_indexdef prints it
+  std::string definition;  // as pg_get_indexdef prints it behind the table: "USING btree (note)"
   std::string constraint;  // what ALTER TABLE … ADD takes: "PRIMARY KEY (id)"; empty: a plain index
   bool primary = false;
   bool unique = false;
+  bool valid = true;
   std::vector<std::string> columns;  // key columns, in order; "" for an expression
 };
 
 struct ConstraintFacts {
   std::string name;
-  char type = 'c';         // c check, f foreign key, u unique, x exclusion, t constraint trigger
+  char type = 'c';         // c check, f foreign key; keys and exclusions are indexes
   std::string definition;  // as pg_get_constraintdef prints it
 };
 
@@ -70,10 +71,13 @@ struct PartitionFacts {
   char persistence = 'p';  // p permanent, u unlogged
   std::string tablespace;  // empty: the database's
   PartitionBound bound;
+  std::string check;  // as pg_get_partition_constraintdef prints it
   bool may_insert = true;
   bool may_truncate = true;
   bool owned = true;
-  std::vector<std::string> grants;  // as TableFacts::grants
+  std::string owner;                   // SQL
+  std::vector<std::string> grants;     // as TableFacts::grants
+  std::vector<TriggerFacts> triggers;  // of users, those cloned from the table among them
 };
 
 struct TableFacts {
@@ -88,15 +92,17 @@ struct TableFacts {
   std::string owner;       // SQL
   std::vector<ColumnFacts> columns;
   std::vector<IndexFacts> indexes;
-  std::vector<ConstraintFacts> constraints;  // its own checks, foreign keys, unique and exclusion constraints
+  std::vector<ConstraintFacts> constraints;  // its own checks and foreign keys
   std::vector<TriggerFacts> triggers;        // of users
   std::vector<std::string> rules;
+  bool insert_rules = false;  // some of them rewrite an INSERT
   std::vector<std::string> policies;
-  std::vector<std::string> grants;  // to others than the owner: "GRANT SELECT ON TABLE {} TO reader", {} is the table
+  std::vector<std::string> grants;         // to others than the owner: "SELECT|reader", see grant_statement()
   std::vector<std::string> referenced_by;  // foreign keys of other tables: "lines_order_fk of shop.lines"
   std::vector<std::string> children;       // that inherit without being partitions, SQL
   std::vector<std::string> publications;
   bool row_security = false;  // policies would apply to this role
+  int money_scale = 2;        // of lc_monetary, where a column is money
   bool typed = false;         // CREATE TABLE … OF type
 
   // A partitioned table.
