@@ -107,17 +107,20 @@ inline constexpr milliseconds housekeeping_every{3'600'000};  // removal of reco
 inline constexpr std::size_t idempotency_key_chars_max = 256;
 
 // PostgreSQL
-inline constexpr seconds pg_keepalive_idle{30};             // TCP keep-alive of every session
-inline constexpr seconds pg_keepalive_query{30};            // the session that holds the snapshot is asked this often
-inline constexpr milliseconds pg_cancel_wait{10'000};       // cancel request, then the rest of the answer
-inline constexpr milliseconds pg_catalogue_wait{60'000};    // all catalogue queries of one table
-inline constexpr milliseconds pg_lock_wait{30'000};         // for the first ACCESS SHARE locks of a reading
-inline constexpr int pg_relock_attempts = 5;                // of a worker that reconnects, with NOWAIT
-inline constexpr milliseconds pg_relock_pause{200};         // before the second of them, doubled each time
-inline constexpr int pg_begin_attempts = 3;                 // when the table changed between catalogue and lock
-inline constexpr milliseconds pg_end_wait{10'000};          // to end a reading's sessions in good order
-inline constexpr std::size_t pg_input_bytes = 120'000;      // libpq's input buffer is widened to hold this: 128 KiB
-inline constexpr std::size_t pg_block_bytes = 64 * 1024;    // rows held as libpq gave them before they are decoded
+inline constexpr seconds pg_keepalive_idle{30};           // TCP keep-alive of every session
+inline constexpr seconds pg_keepalive_query{30};          // the session that holds the snapshot is asked this often
+inline constexpr milliseconds pg_cancel_wait{10'000};     // cancel request, then the rest of the answer
+inline constexpr milliseconds pg_catalogue_wait{60'000};  // all catalogue queries of one table
+inline constexpr milliseconds pg_lock_wait{30'000};       // for the first ACCESS SHARE locks of a reading
+inline constexpr int pg_relock_attempts = 5;              // of a worker that reconnects, with NOWAIT
+inline constexpr milliseconds pg_relock_pause{200};       // before the second of them, doubled each time
+inline constexpr int pg_begin_attempts = 3;               // when the table changed between catalogue and lock
+inline constexpr milliseconds pg_end_wait{10'000};        // to end a reading's sessions in good order
+inline constexpr std::size_t pg_input_bytes = 120'000;    // libpq's input buffer is widened to hold this: 128 KiB
+inline constexpr std::size_t pg_block_bytes = 64 * 1024;  // rows held as libpq gave them before they are decoded
+inline constexpr std::size_t pg_copy_message_bytes =
+    64 * 1024 - 5;  // of one CopyData message: with its head, whole blocks of libpq's
+inline constexpr milliseconds pg_copy_fail_wait{2'000};     // for a COPY that was told to fail; then it is cancelled
 inline constexpr milliseconds pg_decode_slice{1};           // decoded at a stretch before others run
 inline constexpr std::size_t pg_copy_block_rows_min = 16;   // rows that are encoded column by column at once: as many
 inline constexpr std::size_t pg_copy_block_rows_max = 256;  // as fit into a first-level cache

@@ -25,7 +25,7 @@ Notice failure(std::string code, std::string_view what, const Error& error) {
 Task<FinalizeResult> LoadingImpl::finalize(system::FinalizeRequest request) {
   const std::uint64_t rows = request.rows;
   const std::string hex = request.hash.hex();
-  co_await stop_keeper();
+  co_await keeper_.stop();
   if (direct()) co_return co_await finalize_direct(rows, hex);
   if (lock_lost_ || !lock_.usable()) co_await take_lock_again();
   const TableFacts now = co_await read_table(lock_, place_.schema, place_.table);
@@ -178,7 +178,7 @@ Task<void> LoadingImpl::after_step(std::string sql, std::string code, std::vecto
 }
 
 Task<std::vector<Notice>> LoadingImpl::after_steps() {
-  co_await stop_keeper();
+  co_await keeper_.stop();
   if (lock_lost_ || !lock_.usable()) co_await take_lock_again();
   std::vector<Notice> notices;
   // The table as it is now: a rename has made another of it.
@@ -233,7 +233,7 @@ Task<void> LoadingImpl::drop_staging_patiently() {
 
 Task<std::vector<Notice>> LoadingImpl::end(bool keep_staging) {
   std::vector<Notice> notices;
-  co_await stop_keeper();
+  co_await keeper_.stop();
   try {
     if (!keep_staging && !staging_.empty()) co_await drop_staging_patiently();
   } catch (const Error& error) {

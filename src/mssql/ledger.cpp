@@ -30,8 +30,6 @@ std::string where_key(const LedgerKey& key) {
 
 }  // namespace
 
-std::string step_of_slice(int index) { return fmt::format("slice {}", index); }
-
 Ledger::Ledger(SessionPool& pool, std::string database, std::string schema)
     : pool_(pool), database_(std::move(database)), schema_(std::move(schema)), table_(quoted(schema_, ledger_name)) {}
 

@@ -7,20 +7,14 @@
 #include <string>
 
 #include "mssql/session_pool.hpp"
+#include "system/ledger.hpp"
 
 namespace rowferry::mssql {
 
-// Attempt 0 for steps that touch the target itself: any attempt meets the same key.
-inline constexpr int attempt_of_target = 0;
-inline constexpr std::string_view step_staging = "staging";
-inline constexpr std::string_view step_finalize = "finalize";
-std::string step_of_slice(int index);  // "slice 3"
-
-struct LedgerKey {
-  std::string transfer_id;
-  int attempt = 0;
-  std::string step;
-};
+using system::attempt_of_target;
+using system::LedgerKey;
+using system::step_finalize;
+using system::step_staging;
 
 class Ledger {
  public:
@@ -33,11 +27,7 @@ class Ledger {
   // What the step has done, within the same transaction.
   async::Task<void> note(const Lease& lease, LedgerKey key, std::uint64_t rows, std::string hash) const;
 
-  enum class Outcome : std::uint8_t {
-    committed,  // the key is there
-    absent,     // it is not: the step can be done again
-    unknown,    // somebody still holds it
-  };
+  using Outcome = system::Outcome;
   // On a session of its own.
   async::Task<Outcome> decide(LedgerKey key) const;
 

@@ -31,18 +31,8 @@ Task<void> settle_commit(const Lease* lease, const Ledger* ledger, LedgerKey key
   // The ledger is asked on a session of its own: in this one's place.
   lease->give_up();
   const Ledger::Outcome outcome = co_await ledger->decide(std::move(key));
-  if (outcome == Ledger::Outcome::committed) {
-    *by_ledger = true;
-    co_return;
-  }
-  if (outcome == Ledger::Outcome::unknown) {
-    throw Error(Category::commit_unknown, "commit_unknown",
-                "COMMIT was sent, and neither its success nor its failure could be established: " + describe(error))
-        .with_hint("resume decides it when the server answers again");
-  }
-  throw Error(Category::connection, "commit_failed",
-              "COMMIT did not arrive, the step was rolled back: " + describe(error))
-      .mark_transient();
+  system::settle(outcome, error);
+  *by_ledger = true;
 }
 
 }  // namespace
@@ -81,7 +71,7 @@ Task<bool> LoaderImpl::begin_transaction(LedgerKey key) {
 }
 
 Task<bool> LoaderImpl::begin_slice(const system::Slice& slice) {
-  slice_ = slice.index;
+  slice_ = slice;
   acknowledged_ = wire_bytes_ = bulk_rows_ = 0;
   if (loading_.direct()) {
     if (direct_done_ || direct_open_) co_return direct_done_;
@@ -89,7 +79,7 @@ Task<bool> LoaderImpl::begin_slice(const system::Slice& slice) {
     direct_open_ = !direct_done_;
     co_return direct_done_;
   }
-  co_return co_await begin_transaction(loading_.slice_key(slice.index));
+  co_return co_await begin_transaction(loading_.slice_key(slice));
 }
 
 Task<void> LoaderImpl::open_bulk() {

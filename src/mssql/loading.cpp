@@ -101,7 +101,7 @@ Task<void> LoadingImpl::start(std::string planned_definition) {
     if (ours) co_await async::shield(end(false));
     std::rethrow_exception(error);
   }
-  start_keeper();
+  keeper_.start(context_, keep_alive());
 }
 
 Task<void> LoadingImpl::take_lock() {
@@ -188,12 +188,6 @@ Task<void> LoadingImpl::describe_columns() {
   }
 }
 
-void LoadingImpl::start_keeper() {
-  // Ended by stop_keeper(), not by the cancellation of whoever called begin().
-  keeper_ = std::make_unique<async::Scope>(async::Context{context_.queue, nullptr});
-  keeper_->spawn(keep_alive());
-}
-
 Task<void> LoadingImpl::keep_alive() {
   while (!lock_lost_) {
     co_await net::sleep_for(pool_.loop(), limits::mssql_keep_alive_every);
@@ -204,16 +198,6 @@ Task<void> LoadingImpl::keep_alive() {
       lock_lost_ = true;
     }
   }
-}
-
-Task<void> LoadingImpl::stop_keeper() {
-  if (!keeper_) co_return;
-  try {
-    co_await keeper_->end();
-  } catch (const Error& error) {
-    log::failure("keeping the target's lock", error);
-  }
-  keeper_.reset();
 }
 
 Task<std::unique_ptr<system::Loader>> LoadingImpl::open_loader(int /*worker*/) {

@@ -2,7 +2,7 @@
 //
 // Life of a Loading: begin() takes the target's lock on the lock session, makes ledger and staging; loaders come and
 // go; finalize() runs on the lock session; end() gives everything back. From begin() to finalize() or end() a task of
-// the Scope `keeper_` keeps the lock session alive; end() must be awaited before the Loading dies. With
+// `keeper_` keeps the lock session alive; end() must be awaited before the Loading dies. With
 // Finalizer::direct there is no staging: the one loader's transaction begins with the finalize key and stays open until
 // finalize() commits it on the loader's own session.
 #pragma once
@@ -56,7 +56,9 @@ class LoadingImpl final : public system::Loading {
 
   bool direct() const noexcept { return decision_.finalizer == system::Finalizer::direct; }
   SessionSettings settings() const;
-  LedgerKey slice_key(int index) const { return {request_.transfer_id, ledger_attempt_, step_of_slice(index)}; }
+  LedgerKey slice_key(const system::Slice& slice) const {
+    return {request_.transfer_id, ledger_attempt_, system::slice_step(slice, system::Commit::transfer)};
+  }
   LedgerKey finalize_key() const { return {request_.transfer_id, attempt_of_target, std::string(step_finalize)}; }
   std::string loaded_table() const;  // quoted: staging, or the target with direct
   std::string column_list() const;
@@ -68,9 +70,7 @@ class LoadingImpl final : public system::Loading {
   async::Task<void> make_staging();
   async::Task<void> reuse_staging();
   async::Task<void> describe_columns();
-  void start_keeper();
   async::Task<void> keep_alive();
-  async::Task<void> stop_keeper();
 
   // finalize
   async::Task<void> take_lock_again();
@@ -101,7 +101,7 @@ class LoadingImpl final : public system::Loading {
   std::vector<tds::BulkColumn> bulk_columns_;
   Lease lock_;
   bool lock_lost_ = false;
-  std::unique_ptr<async::Scope> keeper_;
+  system::Keeper keeper_;
   LoaderImpl* direct_loader_ = nullptr;
 };
 
@@ -128,7 +128,7 @@ class LoaderImpl final : public system::Loader {
 
   LoadingImpl& loading_;
   Lease lease_;
-  int slice_ = 0;
+  system::Slice slice_;
   bool direct_open_ = false;  // the transaction of `direct` is open
   bool direct_done_ = false;  // its key was there already
   std::unique_ptr<tds::BulkLoad> bulk_;

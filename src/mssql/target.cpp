@@ -176,33 +176,17 @@ Task<system::Remains> TargetImpl::remains(const TargetRequest& request, const st
     place = co_await place_of(&asking, &request);
   }
   const Ledger ledger(pool_, place.database, place.ledger_schema);
-  system::Remains out;
-  switch (co_await ledger.decide({transfer_id, attempt_of_target, std::string(step_finalize)})) {
-    case Ledger::Outcome::committed:
-      out.finalized = true;
-      break;
-    case Ledger::Outcome::absent:
-      break;
-    case Ledger::Outcome::unknown:
-      throw Error(Category::commit_unknown, "commit_unknown",
-                  "whether the transfer's finalize was committed cannot be told yet")
-          .with_hint("another session still holds the ledger's key: resume again later");
-  }
+  const Ledger::Outcome finalize = co_await ledger.decide({transfer_id, attempt_of_target, std::string(step_finalize)});
+  const bool finalized = system::settle_finalize(finalize);
   const Lease lease = co_await open(&request);  // now: the ledger has used a session of its own
-  for (system::LedgerEntry& entry : co_await ledger.entries(lease, transfer_id)) {
-    out.latest_attempt = std::max(out.latest_attempt, entry.attempt);
-    if (entry.step == step_finalize) {
-      out.finalize = entry;
-    } else if (entry.step == step_staging) {
-      const bool there = co_await object_exists(lease, place.schema, entry.staging);
-      if (there) out.staging_attempt = std::max(out.staging_attempt, entry.attempt);
-    }
-    out.slices.push_back(std::move(entry));
+  std::vector<system::LedgerEntry> entries = co_await ledger.entries(lease, transfer_id);
+  std::vector<std::string> there;
+  for (const system::LedgerEntry& entry : entries) {
+    if (entry.step != step_staging) continue;
+    const bool exists = co_await object_exists(lease, place.schema, entry.staging);
+    if (exists) there.push_back(entry.staging);
   }
-  std::erase_if(out.slices, [&](const system::LedgerEntry& entry) {
-    return entry.attempt == attempt_of_target || entry.attempt != out.staging_attempt || entry.step == step_staging;
-  });
-  co_return out;
+  co_return system::remains_of(std::move(entries), finalized, there, false);
 }
 
 Task<std::unique_ptr<system::Loading>> TargetImpl::begin(const system::LoadRequest& request) {

@@ -309,13 +309,13 @@ async::Task<Result> Session::run(std::string sql) {
   co_return co_await all_results();
 }
 
-async::Task<void> Session::run_copy(std::string sql) {
+async::Task<void> Session::run_copy(std::string sql, ExecStatusType wanted) {
   if (connection_ == nullptr) throw with_name(lost_error("the session is closed", where_));
   send(PQsendQuery(connection_, sql.c_str()));
   co_await flush();
   Result result(co_await next_result());
   if (result.get() == nullptr) throw lost();
-  if (PQresultStatus(result.get()) == PGRES_COPY_OUT) co_return;
+  if (PQresultStatus(result.get()) == wanted) co_return;
   std::optional<Error> error;
   if (PQresultStatus(result.get()) == PGRES_FATAL_ERROR) error = with_name(result_error(result.get()));
   co_await all_results();
@@ -358,7 +358,12 @@ async::Task<Result> Session::query(std::string sql) { co_return co_await stoppin
 async::Task<std::vector<DescribedColumn>> Session::describe(std::string sql) {
   co_return co_await stopping_on_error(run_describe(std::move(sql)));
 }
-async::Task<void> Session::start_copy_out(std::string sql) { co_await stopping_on_error(run_copy(std::move(sql))); }
+async::Task<void> Session::start_copy_out(std::string sql) {
+  co_await stopping_on_error(run_copy(std::move(sql), PGRES_COPY_OUT));
+}
+async::Task<void> Session::start_copy_in(std::string sql) {
+  co_await stopping_on_error(run_copy(std::move(sql), PGRES_COPY_IN));
+}
 
 Session::Row Session::copy_row(char*& data, int& size) {
   if (connection_ == nullptr) throw with_name(lost_error("the session is closed", where_));
@@ -375,6 +380,44 @@ async::Task<std::uint64_t> Session::finish_copy() {
   co_return result.affected();
 }
 
+// Sends what libpq holds, then waits until the socket takes more: what the caller has next is not piled up in libpq's
+// buffer, which knows no bound of its own.
+async::Task<void> Session::put_copy(ByteView bytes) {
+  if (connection_ == nullptr) throw with_name(lost_error("the session is closed", where_));
+  const char* const data = reinterpret_cast<const char*>(bytes.data());
+  for (;;) {
+    const int put = PQputCopyData(connection_, data, static_cast<int>(bytes.size()));
+    if (put < 0) throw lost();
+    const int left = PQflush(connection_);
+    if (left < 0) throw lost();
+    const auto began = std::chrono::steady_clock::now();
+    const net::Ready got = co_await poll_->wait(net::Ready::both);
+    copy_wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if ((got & net::Ready::readable) != net::Ready::none) {
+      if (PQconsumeInput(connection_) == 0) throw lost();
+      co_await fail_copy();  // throws what the server has said
+    }
+    if (put == 0) continue;
+    if (left == 0) co_return;
+    bytes = {};
+  }
+}
+
+// The server has spoken in the middle of a COPY: it has failed. What it said comes when the COPY is ended.
+async::Task<void> Session::fail_copy() {
+  if (PQputCopyEnd(connection_, "the COPY was given up") < 0) throw lost();
+  co_await flush();
+  co_await all_results();
+  throw with_name(Error(Category::server, "copy_ended", "the server ended the COPY without a reason").mark_transient());
+}
+
+async::Task<std::uint64_t> Session::end_copy_in() {
+  if (connection_ == nullptr) throw with_name(lost_error("the session is closed", where_));
+  if (PQputCopyEnd(connection_, nullptr) < 0) throw lost();
+  co_await flush();
+  co_return co_await finish_copy();
+}
+
 async::Task<void> Session::request_cancel() {
   struct CancelFree {
     void operator()(PGcancel* cancel) const noexcept { PQfreeCancel(cancel); }
@@ -388,12 +431,16 @@ async::Task<void> Session::request_cancel() {
   });
 }
 
-async::Task<void> Session::drain() {
-  co_await request_cancel();
+async::Task<void> Session::read_off() {
   for (;;) {
     Result result(co_await next_result());
     if (result.get() == nullptr) co_return;
-    if (PQresultStatus(result.get()) != PGRES_COPY_OUT) continue;
+    const ExecStatusType status = PQresultStatus(result.get());
+    if (status == PGRES_COPY_IN) {
+      if (PQputCopyEnd(connection_, "the COPY was given up") < 0) throw lost();
+      co_await flush();
+    }
+    if (status != PGRES_COPY_OUT) continue;
     char* data = nullptr;
     for (int size = 0; size != -1 && size != -2;) {
       size = PQgetCopyData(connection_, &data, 1);
@@ -401,6 +448,24 @@ async::Task<void> Session::drain() {
       if (size == 0) co_await more_input();
     }
   }
+}
+
+async::Task<void> Session::drain() {
+  // A COPY that waits for rows ends by itself when it is told to; only one that is stuck must be cancelled.
+  const bool waits_for_rows =
+      PQisBusy(connection_) == 0 && PQresultStatus(Result(PQgetResult(connection_)).get()) == PGRES_COPY_IN;
+  if (waits_for_rows) {
+    bool ended = true;
+    try {
+      co_await net::with_deadline(loop_, limits::pg_copy_fail_wait, "failing a COPY", read_off());
+    } catch (const Error& error) {
+      if (error.category() != Category::timeout) throw;
+      ended = false;
+    }
+    if (ended) co_return;
+  }
+  co_await request_cancel();
+  co_await read_off();
 }
 
 async::Task<void> Session::stop() {

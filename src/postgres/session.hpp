@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/secret.hpp"
 #include "net/poll.hpp"
 #include "postgres/dsn.hpp"
@@ -82,6 +83,18 @@ class Session {
   // The command's outcome: the server's count of rows. Throws when the COPY failed.
   async::Task<std::uint64_t> finish_copy();
 
+  // COPY … FROM STDIN. After start_copy_in: put_copy any number of times, then end_copy_in; or stop(), which fails the
+  // COPY: nothing of it is ever committed then. The transaction should have client_min_messages = error: whatever the
+  // server sends during the COPY is taken for its refusal.
+  async::Task<void> start_copy_in(std::string sql);
+  // Returns when the bytes have left libpq's buffer and the socket takes more. Throws the server's error as soon as it
+  // arrives; the COPY has ended then. limits::pg_copy_message_bytes are sent without a copy left over.
+  async::Task<void> put_copy(ByteView bytes);
+  // The server's count of rows. Throws its error: the COPY has ended then too.
+  async::Task<std::uint64_t> end_copy_in();
+  // Time that put_copy() has waited for the socket so far.
+  double copy_wait_seconds() const noexcept { return copy_wait_seconds_; }
+
   // Stops whatever runs: cancel request, then the rest is read and dropped, all within limits::pg_cancel_wait; else the
   // session is closed. Idle before: nothing. Never throws. Call it shielded.
   async::Task<void> stop();
@@ -109,10 +122,12 @@ class Session {
   async::Task<PGresult*> next_result();
   async::Task<Result> result_after(const Error* error);
   async::Task<Result> run(std::string sql);
-  async::Task<void> run_copy(std::string sql);
+  async::Task<void> run_copy(std::string sql, ExecStatusType wanted);
   async::Task<std::vector<DescribedColumn>> run_describe(std::string sql);
   async::Task<Result> all_results();
+  async::Task<void> fail_copy();
   async::Task<void> request_cancel();
+  async::Task<void> read_off();
   async::Task<void> drain();
   template <class T>
   async::Task<T> stopping_on_error(async::Task<T> task);
@@ -130,6 +145,7 @@ class Session {
   int version_ = 0;
   std::string version_text_;
   std::string where_;  // "host:port" for messages
+  double copy_wait_seconds_ = 0;
 };
 
 }  // namespace rowferry::postgres
