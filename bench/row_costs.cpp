@@ -1,16 +1,18 @@
 // One stage of the pipeline over rows made in memory, for counting instructions (bench/callgrind.py).
 //
-//   row_costs decode|convert|hash|encode SHAPE BLOCKS      BLOCKS of 1024 rows; prints the rows
+//   row_costs decode|convert|hash|encode|encode_pg SHAPE BLOCKS      BLOCKS of 1024 rows; prints the rows
 //
 // decode: binary COPY messages -> Batch. convert: checked against the SQL Server column's type. hash: content hash.
-// encode: Batch -> bulk rows. Shapes: fixed (int4, int8, float8, timestamp, bool), text (int8, three texts, one with
-// emoji), numeric (int8, numeric(18,2), numeric(38,10), date), nullable (fixed, a third of the values NULL).
+// encode: Batch -> bulk rows. encode_pg: Batch -> binary COPY rows. Shapes: fixed (int4, int8, float8, timestamp,
+// bool), text (int8, three texts, one with emoji), numeric (int8, numeric(18,2), numeric(38,10), date), nullable
+// (fixed, a third of the values NULL).
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <functional>
 
 #include "postgres/wire/copy_decoder.hpp"
+#include "postgres/wire/copy_encoder.hpp"
 #include "rows/convert.hpp"
 #include "rows/hash.hpp"
 #include "tds/wire/bulk_encoder.hpp"
@@ -21,7 +23,10 @@ namespace {
 using namespace rowferry;  // NOLINT(google-build-using-namespace): a program of its own
 using postgres::wire::CopyColumn;
 using postgres::wire::CopyDecoder;
+using postgres::wire::CopyEncoder;
+using postgres::wire::CopyTarget;
 using postgres::wire::Form;
+using postgres::wire::PutForm;
 
 constexpr std::size_t rows_per_block = 1024;
 
@@ -131,6 +136,28 @@ std::vector<Column> shape_columns(std::string_view shape) {
   return all;
 }
 
+// How PostgreSQL takes what it has sent.
+PutForm put_form(Form form) {
+  switch (form) {
+    case Form::boolean:
+      return PutForm::boolean;
+    case Form::int32:
+      return PutForm::int32;
+    case Form::int64:
+      return PutForm::int64;
+    case Form::float64:
+      return PutForm::float64;
+    case Form::numeric:
+      return PutForm::numeric;
+    case Form::date:
+      return PutForm::date;
+    case Form::timestamp:
+      return PutForm::timestamp;
+    default:
+      return PutForm::bytes;
+  }
+}
+
 // A prepared stage: run() does one block of rows.
 class Work {
  public:
@@ -164,6 +191,9 @@ class Work {
       bulk.push_back({.meta = form.meta, .declared = form.declared, .collation = "", .type = tds::logical_type(c.out)});
     }
     encoder_ = std::make_unique<tds::BulkEncoder>(std::move(bulk));
+    std::vector<CopyTarget> copy;
+    for (const Column& c : columns_) copy.push_back({c.in.name, put_form(c.in.form), c.in.type});
+    copy_encoder_ = std::make_unique<CopyEncoder>(std::move(copy));
   }
 
   bool known() const noexcept { return !columns_.empty(); }
@@ -188,6 +218,10 @@ class Work {
     tokens_.clear();
     encoder_->rows(batch, 0, batch.rows(), tokens_);
   }
+  void encode_pg(const rows::Batch& batch) {
+    tokens_.clear();
+    copy_encoder_->rows(batch, 0, batch.rows(), tokens_);
+  }
 
  private:
   std::vector<Column> columns_;
@@ -199,6 +233,7 @@ class Work {
   std::unique_ptr<rows::Converter> converter_;
   std::unique_ptr<rows::RowHasher> hasher_;
   std::unique_ptr<tds::BulkEncoder> encoder_;
+  std::unique_ptr<CopyEncoder> copy_encoder_;
   rows::ContentHash hash_;
   ByteBuffer tokens_;
 };
@@ -206,7 +241,7 @@ class Work {
 int run(std::string_view stage, std::string_view shape, long blocks) {
   Work work(shape);
   if (!work.known()) return 2;
-  const rows::BatchPtr ready = work.convert(work.decode());
+  const rows::BatchPtr ready = stage == "encode_pg" ? work.decode() : work.convert(work.decode());
   for (long i = 0; i < blocks; ++i) {
     if (stage == "decode") {
       work.decode();
@@ -216,6 +251,8 @@ int run(std::string_view stage, std::string_view shape, long blocks) {
       work.hash(*ready);
     } else if (stage == "encode") {
       work.encode(*ready);
+    } else if (stage == "encode_pg") {
+      work.encode_pg(*ready);
     } else {
       return 2;
     }
@@ -230,7 +267,7 @@ int main(int argc, char** argv) {
   try {
     const int code = argc == 4 ? run(argv[1], argv[2], std::strtol(argv[3], nullptr, 10)) : 2;
     if (code == 2)
-      fmt::print(stderr, "usage: row_costs decode|convert|hash|encode fixed|text|numeric|nullable BLOCKS\n");
+      fmt::print(stderr, "usage: row_costs decode|convert|hash|encode|encode_pg fixed|text|numeric|nullable BLOCKS\n");
     return code;
   } catch (const Error& error) {
     fmt::print(stderr, "row_costs: {}\n", error.one_line());
