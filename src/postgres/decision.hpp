@@ -39,11 +39,12 @@ struct Decision {
   bool creates = false;   // the table is missing
   bool rebuilds = false;  // the table exists and is replaced by its new definition
   enum class Clear : std::uint8_t { nothing, truncate, remove } clear = Clear::nothing;
-  bool overriding = false;  // INSERT … OVERRIDING SYSTEM VALUE: identity columns keep the source's values
-  bool freeze = false;      // COPY … FREEZE (direct, per_slice)
-  bool unlogged = false;    // of what is created: staging, the table, partitions
-  std::string tablespace;   // of what is created
-  bool exchange = false;    // per_slice: a new table takes the place of the partition
+  bool overriding = false;        // INSERT … OVERRIDING SYSTEM VALUE: identity columns keep the source's values
+  bool freeze = false;            // COPY … FREEZE (direct, per_slice)
+  bool unlogged = false;          // of what is created: staging, the table, partitions
+  std::string tablespace;         // of what is created
+  bool exchange = false;          // per_slice: a new table takes the place of the partition
+  bool quiet_partitions = false;  // per_slice: a partition's triggers do not fire while it is filled
   bool make_partitions =
       false;  // insert_select into a partitioned table: missing partitions are made before the INSERT
   std::vector<TriggerFacts> silenced_triggers;  // disabled within the finalize transaction, then as they were
@@ -120,7 +121,12 @@ struct CloneParts {
 };
 CloneParts clone_parts(const TableFacts& table);
 // Its keys, indexes and foreign keys, to be made when it is filled; ATTACH finds them and makes none of its own.
-std::vector<std::string> clone_index_statements(const TableFacts& table, const std::string& clone);
+// `clone` is SQL. With a prefix the indexes are named <prefix>_1, …; else as the server chooses.
+std::vector<std::string> clone_index_statements(const TableFacts& table, const std::string& clone,
+                                                const std::string& prefix);
+// Then gives those of a prefix their final names, in the order of the table's valid indexes.
+std::vector<std::string> rename_index_statements(const TableFacts& table, const std::string& prefix,
+                                                 const std::vector<std::string>& names);
 // CREATE [UNLOGGED] TABLE … [TABLESPACE …]; `table` is SQL.
 std::string create_table(const Decision& decision, const std::string& table, const std::vector<StagingColumn>& columns,
                          const std::vector<std::string>& constraints);

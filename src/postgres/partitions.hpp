@@ -14,7 +14,7 @@ struct SlicePartition {
   std::string schema;
   std::string name;   // of the new one, unique in the schema
   std::string bound;  // "FOR VALUES IN ('a')"
-  std::string check;  // the same as a condition of CHECK
+  std::string check;  // the same as a condition of CHECK; empty: none (DEFAULT)
 };
 
 // One slice with Finalizer::per_slice, after the ledger's key (attempt 0, system::slice_step()).
@@ -41,10 +41,13 @@ async::Task<std::vector<SlicePartition>> find_partitions(Session& session, const
 SliceStatements slice_statements(const Decision& decision, const TableFacts& table, const SlicePartition& partition,
                                  const std::string& fresh);
 
-// The partitions that hold none of `slices`: what the final step of per_slice empties (TRUNCATE, one statement each).
-// Empty when the source was filtered; a notice says so.
+// TargetTable::partition_bounds of a table that is partitioned by range of one column.
+async::Task<std::vector<system::SliceBounds>> range_bounds_of(Session& session, const TableFacts& table,
+                                                              const rows::Type& type);
+
+// The final step of per_slice (unless the source was filtered): TRUNCATE for each partition that has rows and holds
+// none of `slices`, the default one among them. `table` as read after the last slice.
 async::Task<std::vector<std::string>> vanished_partitions(Session& session, const TableFacts& table,
-                                                          const Decision& decision,
                                                           const std::vector<system::ColumnPlan>& columns,
                                                           const std::vector<system::Slice>& slices);
 

@@ -29,6 +29,7 @@ class PostgresTarget final : public system::Target {
  private:
   std::shared_ptr<Shared> shared_;
   std::string ledger_schema_;
+  int money_scale_ = 2;             // of the server
   std::string planned_definition_;  // TableFacts::definition() of the plan
 };
 
@@ -37,5 +38,12 @@ async::Task<Situation> read_situation(Session& session, const Place& place, cons
                                       const std::vector<system::ColumnPlan>& columns);
 // The lock's session, and one for each load worker.
 std::size_t sessions_needed(const system::TargetRequest& request);
+// TargetColumn as the catalogue has it.
+system::TargetColumn target_column(const ColumnFacts& column, int money_scale);
+// The statements of a load, for people.
+std::vector<std::string> plan_statements(const Situation& situation, const Decision& decision,
+                                         const std::string& ledger_schema,
+                                         const std::vector<system::ColumnPlan>& columns,
+                                         const system::TargetRequest& request);
 
 }  // namespace rowferry::postgres

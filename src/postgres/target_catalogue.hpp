@@ -97,7 +97,7 @@ struct TableFacts {
   std::vector<std::string> rules;
   bool insert_rules = false;  // some of them rewrite an INSERT
   std::vector<std::string> policies;
-  std::vector<std::string> grants;         // to others than the owner: "SELECT|reader", see grant_statement()
+  std::vector<std::string> grants;         // to others than the owner: "SELECT|reader|f", see grant_statement()
   std::vector<std::string> referenced_by;  // foreign keys of other tables: "lines_order_fk of shop.lines"
   std::vector<std::string> children;       // that inherit without being partitions, SQL
   std::vector<std::string> publications;
@@ -112,6 +112,7 @@ struct TableFacts {
   std::vector<PartitionFacts> partitions;
 
   // A partition.
+  bool parent_owned = false;
   std::string parent;           // SQL; empty: none
   std::string parent_bound;     // "FOR VALUES IN ('a')"
   std::string partition_check;  // as pg_get_partition_constraintdef prints it
@@ -132,7 +133,7 @@ struct Dependant {
 };
 
 struct Rights {
-  std::string role;  // current_user
+  std::string role;  // current_user, SQL
   bool create_in_schema = false;
   bool select = false;
   bool insert = false;
@@ -152,6 +153,9 @@ Place place_of(const system::TargetRequest& request, const std::string& ledger_s
 
 // exists = false when there is no such object. Error(not_found, "schema_missing").
 async::Task<TableFacts> read_table(Session& session, std::string schema, std::string name);
+async::Task<std::vector<PartitionFacts>> read_partitions(Session& session, Oid parent);
+// Digits behind the point of `money`, by lc_monetary.
+async::Task<int> read_money_scale(Session& session);
 async::Task<std::vector<Dependant>> read_dependants(Session& session, const TableFacts& table);
 async::Task<Rights> read_rights(Session& session, const TableFacts& table);
 async::Task<bool> read_is_empty(Session& session, const TableFacts& table);

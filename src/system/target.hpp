@@ -60,7 +60,8 @@ struct TargetColumn {
   std::string why_not;     // "computed"
   bool has_default = false;
   bool compared = true;
-  bool loadable = true;  // false: no logical type of ours; `why_not` says so
+  bool any_decimal = false;  // a decimal without bounds: takes a source's decimal(p,s) as it is
+  bool loadable = true;      // false: no logical type of ours; `why_not` says so
 };
 
 struct TargetTable {

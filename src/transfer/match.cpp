@@ -241,7 +241,8 @@ class Matcher {
 
   void into_existing(ColumnPlan& plan, const SourceColumn& from, const TargetColumn& to, const std::string& wanted_type,
                      const std::string& field) {
-    plan.write_type = to.type;
+    plan.write_type =
+        to.any_decimal && from.type.id == rows::TypeId::decimal && !from.any_decimal ? from.type : to.type;
     plan.target_native = to.native;
     plan.target_nullable = to.nullable;
     plan.identity = to.identity;
