@@ -98,13 +98,16 @@ inline constexpr milliseconds cleanup_timeout{30'000};  // ending sessions, lock
 inline constexpr milliseconds sample_every{100};        // resident memory and rates, while a transfer runs
 inline constexpr std::uint64_t memory_budget_default = 1024ULL * 1024 * 1024;  // of drained slices
 inline constexpr std::size_t low_memory_channel_bytes = 256 * 1024;
-inline constexpr std::size_t ended_kept_max = 256;  // ended transfers kept in memory, for status documents
-inline constexpr std::size_t warnings_max = 200;    // kept of one transfer
+inline constexpr std::size_t ended_kept_max = 256;        // ended transfers kept in memory, for status documents
+inline constexpr std::size_t warnings_max = 200;          // kept of one transfer
+inline constexpr std::size_t partitions_named_max = 100;  // in the warning of a run that has renewed some and failed
 inline constexpr std::size_t list_page_max = 200;
 inline constexpr std::size_t record_bytes_max = 64 * 1024 * 1024;  // a record or artifact that is read back
 inline constexpr seconds idempotency_keep{24 * 3600};
 inline constexpr milliseconds housekeeping_every{3'600'000};  // removal of records past their retention
 inline constexpr std::size_t idempotency_key_chars_max = 256;
+inline constexpr std::size_t pipeline_runs_kept = 100;   // in a pipeline's history
+inline constexpr std::size_t pipeline_median_runs = 20;  // the last that succeeded; medians are theirs
 
 // PostgreSQL
 inline constexpr seconds pg_keepalive_idle{30};           // TCP keep-alive of every session

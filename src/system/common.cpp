@@ -44,6 +44,10 @@ std::string_view to_string(Commit value) noexcept {
   static constexpr std::array<std::string_view, 2> names{"transfer", "slice"};
   return name_of(names, value);
 }
+std::string_view to_string(ColumnPart value) noexcept {
+  static constexpr std::array<std::string_view, 3> names{"value", "offset", "base_type"};
+  return name_of(names, value);
+}
 std::string_view to_string(Verify value) noexcept {
   static constexpr std::array<std::string_view, 3> names{"count", "source_count", "content"};
   return name_of(names, value);

@@ -50,6 +50,7 @@ std::string_view to_string(Verify value) noexcept;
 // What of a source's value a column carries: the value, or what the value alone does not say (a datetimeoffset's offset
 // as "+05:30", a sql_variant's base type as "decimal(10,4)"). The parts are text.
 enum class ColumnPart : std::uint8_t { value, offset, base_type };
+std::string_view to_string(ColumnPart value) noexcept;
 
 // How one column travels: the plan's decision for it, read by both sides.
 struct ColumnPlan {

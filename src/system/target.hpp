@@ -34,7 +34,8 @@ struct TargetRequest {
   TableName table;
   std::string path;
   Mode mode = Mode::append;
-  bool own_table = false;  // of a resumed transfer that has finalized: an existing table is its own work, in every mode
+  bool own_table =
+      false;  // of a resumed transfer that has committed into it: an existing table is its own work, in every mode
   bool create = false;
   bool replace_dependants = false;  // "drop"
   std::vector<std::string> key;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "transfer/partition.hpp"
 #include "transfer/pipeline_parts.hpp"
 
 namespace rowferry::transfer {
@@ -59,6 +61,7 @@ Task<void> Attempt::run() {
     error = std::current_exception();
   }
   snapshot_lost_ = reading_ && !reading_->alive();
+  note_renewed(error != nullptr);
   co_await async::shield(release(error));
   if (error) std::rethrow_exception(error);
 }
@@ -72,11 +75,12 @@ Task<void> Attempt::steps() {
     account_finalized();
   } else {
     if (start_.kind == Start::Kind::verify) {
+      choose_slices();
       co_await begin_target();
-      take_kept_slices();
       all_loaded_ = true;
     } else {
       co_await begin_source();
+      choose_slices();
       co_await begin_target();
       co_await load();
     }
@@ -96,7 +100,9 @@ Task<void> Attempt::begin_source() {
     throw;
   }
   progress_.consistency = reading_->consistency();
+  check_slices(plan_, reading_->slices());
   progress_.slices_by = system::to_string(reading_->slices().by);
+  progress_.slices_column = slices_column(plan_.spec, reading_->slices());
   add_warnings(progress_, reading_->notices());
   add_warnings(progress_, reading_->slices().notices);
   co_await replan_columns(plan_, reading_->columns());
@@ -106,7 +112,7 @@ Task<void> Attempt::begin_source() {
 Task<void> Attempt::begin_target() {
   system::LoadRequest request = load_request(plan_, progress_.id, progress_.attempt);
   request.only_after_steps = start_.kind == Start::Kind::after_steps;
-  if (reading_) request.slices = reading_->slices().slices;
+  request.slices = slices_;
   request.staging_attempt = start_.staging_attempt;
   request.resume_staging = start_.kind != Start::Kind::fresh && start_.staging_attempt > 0;
   try {
@@ -134,6 +140,7 @@ void Attempt::take_kept_slices() {
 
 void Attempt::account_kept(SliceProgress& slice, const system::LedgerEntry& entry) {
   slice.state = SliceProgress::State::kept;
+  if (plan_.target_plan.finalizer == system::Finalizer::per_slice) slice.table = entry.staging;
   slice.rows_read = slice.rows_written = slice.acknowledged = entry.row_count;
   progress_.rows.read += entry.row_count;
   progress_.rows.acknowledged += entry.row_count;
@@ -154,16 +161,33 @@ void Attempt::account_finalized() {
   all_loaded_ = finalized_ = true;
 }
 
-std::vector<system::Slice> Attempt::slices_to_load() {
-  if (start_.kind != Start::Kind::keep) {
+// The slices of this attempt, into progress and slices_.
+void Attempt::choose_slices() {
+  if (start_.kind != Start::Kind::fresh) {
+    // The same cuts as before: a slice that was committed must not come again in another one.
+    take_kept_slices();
+    if (reading_) add_new_values();
+  } else {
     for (const system::Slice& slice : reading_->slices().slices) progress_.slices.push_back(progress_of(slice));
-    return reading_->slices().slices;
   }
-  // The same cuts as before: a slice that was committed must not come again in another one.
-  take_kept_slices();
-  std::vector<system::Slice> slices;
-  for (const SliceProgress& slice : progress_.slices) slices.push_back(slice_of(slice));
-  return slices;
+  for (const SliceProgress& slice : progress_.slices) slices_.push_back(slice_of(slice));
+}
+
+// Values that came into being since the slices were cut: no slice of before holds them. Ranges cover whatever comes,
+// but not NULL.
+void Attempt::add_new_values() {
+  using Kind = system::SliceBounds::Kind;
+  std::set<std::pair<Kind, std::string>> known;
+  for (const SliceProgress& slice : progress_.slices) {
+    if (slice.bounds) known.emplace(slice.bounds->kind, slice.bounds->value);
+  }
+  if (known.empty()) return;
+  for (system::Slice slice : reading_->slices().slices) {
+    if (!slice.bounds || slice.bounds->kind == Kind::range) continue;
+    if (!known.emplace(slice.bounds->kind, slice.bounds->value).second) continue;
+    slice.index = static_cast<int>(progress_.slices.size());
+    progress_.slices.push_back(progress_of(slice));
+  }
 }
 
 Task<void> Attempt::load() {
@@ -172,7 +196,7 @@ Task<void> Attempt::load() {
   input.reading = reading_.get();
   input.loading = loading_.get();
   input.columns = &plan_.match.columns;
-  input.slices = slices_to_load();
+  input.slices = slices_;
   input.export_workers = plan_.spec.workers.export_.value_or(1);
   input.load_workers = plan_.load_workers;
   input.hash = plan_.spec.verify == system::Verify::content;
@@ -267,6 +291,27 @@ Task<void> Attempt::after_steps() {
   throw Error(Category::server, "after_steps_failed",
               "the rows are committed, but a step after it failed: " + describe(error))
       .with_hint("resume repeats the remaining steps");
+}
+
+// Partitions are renewed before the end: a run that fails says which ones.
+void Attempt::note_renewed(bool failed) {
+  std::erase_if(progress_.warnings, [](const system::Notice& n) { return n.code == "partitions_renewed"; });
+  std::size_t renewed = 0;
+  std::string names;
+  for (const SliceProgress& slice : progress_.slices) {
+    const bool committed = slice.state == SliceProgress::State::done || slice.state == SliceProgress::State::kept;
+    if (slice.table.empty() || !committed) continue;
+    if (++renewed > limits::partitions_named_max) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", slice.table);
+  }
+  if (!failed || renewed == 0) return;
+  if (renewed > limits::partitions_named_max) {
+    names += fmt::format(" and {} more (see slices)", renewed - limits::partitions_named_max);
+  }
+  add_warnings(progress_, {{"partitions_renewed",
+                            fmt::format("{} of {} partitions hold the new rows, the others are as they were: {}",
+                                        renewed, progress_.slices.size(), names),
+                            ""}});
 }
 
 bool Attempt::keeps_staging(const std::exception_ptr& error) const {

@@ -35,7 +35,9 @@ class Attempt {
   void take_kept_slices();
   void account_kept(SliceProgress& slice, const system::LedgerEntry& entry);
   void account_finalized();
-  std::vector<system::Slice> slices_to_load();
+  void choose_slices();
+  void add_new_values();
+  void note_renewed(bool failed);
   bool keeps_staging(const std::exception_ptr& error) const;
   void enter(State state);
 
@@ -43,6 +45,7 @@ class Attempt {
   Progress& progress_;
   Plan& plan_;
   const Start& start_;
+  std::vector<system::Slice> slices_;  // of this attempt, without late ones
   std::unique_ptr<system::Reading> reading_;
   std::unique_ptr<system::Loading> loading_;
   std::unique_ptr<Pipeline> pipeline_;

@@ -74,6 +74,7 @@ void write_slices(JsonWriter& json, const Progress& progress, bool live) {
     json.field("acknowledged", slice.acknowledged);
     json.field("read_seconds", rounded(slice.read_seconds)).field("write_seconds", rounded(slice.write_seconds));
     json.field("retries", slice.retries);
+    write_text(json, "partition", slice.table);
     json.end_object();
   }
   json.end_array();
@@ -85,6 +86,7 @@ void write_columns(JsonWriter& json, const Progress& progress) {
     json.begin_object();
     json.field("source", column.source).field("target", column.target);
     json.field("source_type", column.source_type).field("target_type", column.target_type);
+    write_text(json, "part", column.part);
     json.field("policy", column.policy).field("changed", column.changed).field("compared", column.compared);
     json.end_object();
   }
@@ -119,6 +121,16 @@ void write_retries(JsonWriter& json, const Progress& progress) {
     json.end_object();
   }
   json.end_array();
+}
+
+void write_comparison(JsonWriter& json, const std::optional<MedianComparison>& comparison) {
+  json.key("compared_with_median");
+  if (!comparison) {
+    json.null();
+    return;
+  }
+  json.begin_object().field("seconds", comparison->seconds).field("rate", comparison->rate);
+  json.field("ratio", comparison->ratio).field("runs", comparison->runs).end_object();
 }
 
 void write_engine(JsonWriter& json, const Progress& progress, std::string_view version) {
@@ -157,6 +169,14 @@ void write_decided(JsonWriter& json, const Progress& progress) {
   progress.consistency ? json.value(system::to_string(*progress.consistency)) : json.null();
   json.key("finalizer");
   progress.finalizer ? json.value(system::to_string(*progress.finalizer)) : json.null();
+  json.key("slicing");
+  if (progress.slices_by.empty()) {
+    json.null();
+    return;
+  }
+  json.begin_object().field("by", progress.slices_by).key("column");
+  progress.slices_column.empty() ? json.null() : json.value(progress.slices_column);
+  json.field("reason", progress.slices_reason).end_object();
 }
 
 void write_phases(JsonWriter& json, const Progress& progress) {
@@ -304,6 +324,7 @@ std::string artifact_json(const Progress& progress, std::string_view spec_json, 
   write_checks(json, progress);
   write_retries(json, progress);
   write_notices(json, "warnings", progress.warnings);
+  if (!progress.pipeline.empty()) write_comparison(json, progress.compared_with_median);
   json.key("parts").null();
   write_engine(json, progress, engine_version);
   write_problem(json, "error", progress.error);

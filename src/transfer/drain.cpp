@@ -45,6 +45,7 @@ class Pipeline::DrainSink final : public StreamSink {
   Task<void> put(rows::BatchPtr batch) override {
     worked();
     bytes_ += batch->bytes();
+    seen_ += batch->rows();
     if (bytes_ > held_.held() && !held_.grow(bytes_ - held_.held())) {
       full_ = true;
       throw Error(Category::conflict, "drain_full", "the memory budget has no room for the rest of the slice");
@@ -54,26 +55,61 @@ class Pipeline::DrainSink final : public StreamSink {
     co_return;
   }
   bool full() const noexcept { return full_; }
+  double row_bytes() const noexcept { return seen_ > 0 ? static_cast<double>(bytes_) / static_cast<double>(seen_) : 0; }
+  std::uint64_t rows_seen() const noexcept { return seen_; }
 
  private:
   Reservation& held_;
   std::vector<rows::BatchPtr>& to_;
   std::size_t bytes_ = 0;
+  std::uint64_t seen_ = 0;  // rows, those that did not fit among them
   bool full_ = false;
 };
 
 std::uint64_t Pipeline::drain_estimate(const system::Slice& slice) const {
   constexpr std::uint64_t least = 1024 * 1024;
   std::uint64_t estimate = least;
-  if (slice.row_estimate && progress_.rows.read > 0) {
-    const double row_bytes = static_cast<double>(progress_.bytes.batch) / static_cast<double>(progress_.rows.read);
+  if (slice.row_estimate && progress_.rows_seen > 0) {
+    const double row_bytes = static_cast<double>(progress_.bytes.batch) / static_cast<double>(progress_.rows_seen);
     estimate = static_cast<std::uint64_t>(static_cast<double>(*slice.row_estimate) * row_bytes);
   }
   return std::clamp<std::uint64_t>(estimate, std::min<std::uint64_t>(least, drain_->total()), drain_->total());
 }
 
-// False: the budget had no room.
-Task<bool> Pipeline::drain_into_memory(int n, Stream* stream, Reservation* held, std::vector<rows::BatchPtr>* to) {
+DrainFit drain_fit(std::uint64_t budget, double row_bytes, std::uint64_t rows) {
+  constexpr std::uint64_t mib = 1024 * 1024;
+  DrainFit fit;
+  fit.needed = static_cast<std::uint64_t>(static_cast<double>(rows) * row_bytes);
+  // Rows differ: a tenth is left as a margin.
+  const std::uint64_t sufficient = (fit.needed + fit.needed / 10 + mib - 1) / mib;
+  const auto rows_that_fit = static_cast<std::uint64_t>(static_cast<double>(budget) * 0.9 / std::max(row_bytes, 1.0));
+  if (rows_that_fit == 0) {
+    fit.advice = fmt::format("raise read.memory_budget to {} MiB", sufficient);
+  } else {
+    fit.advice =
+        fmt::format("slices of at most {} rows fit (cut this one into {}), or raise read.memory_budget to {} MiB",
+                    rows_that_fit, (rows + rows_that_fit - 1) / rows_that_fit, sufficient);
+  }
+  return fit;
+}
+
+void Pipeline::beyond_budget(const Stream& stream, const DrainSink& sink) const {
+  const std::uint64_t estimate = stream.slice.row_estimate.value_or(0);
+  const bool known = estimate > sink.rows_seen();
+  const DrainFit fit = drain_fit(drain_->total(), sink.row_bytes(), std::max(estimate, sink.rows_seen()));
+  throw Error(
+      Category::data, "drain_budget",
+      fmt::format("the slice {} needs {} {} bytes ({} rows of {:.0f} bytes), the whole memory budget is {} bytes",
+                  stream.slice.predicate, known ? "about" : "more than", fit.needed,
+                  std::max(estimate, sink.rows_seen()), sink.row_bytes(), drain_->total()))
+      .with_slice(stream.slice.predicate)
+      .with_field("read.memory_budget")
+      .with_hint(fit.advice + ", or leave read.drain off");
+}
+
+// False: the budget had no room, and may have when the slice is alone.
+Task<bool> Pipeline::drain_into_memory(int n, Stream* stream, Reservation* held, std::vector<rows::BatchPtr>* to,
+                                       bool alone) {
   Exporter& exporter = exporters_[static_cast<std::size_t>(n)];
   const std::vector<std::uint64_t> before = exporter.reader->changed();
   DrainSink sink(progress_, *stream, *held, *to);
@@ -86,6 +122,7 @@ Task<bool> Pipeline::drain_into_memory(int n, Stream* stream, Reservation* held,
     if (!sink.full()) throw;
   }
   if (sink.full()) {
+    if (alone) beyond_budget(*stream, sink);
     uncount(progress_.slices[stream->position]);
     co_return false;
   }
@@ -104,14 +141,8 @@ Task<void> Pipeline::drain_stream(int n, StreamPtr stream) {
       co_await drain_->acquire(wanted);
     }
     held.took(wanted);
-    const bool whole = co_await drain_into_memory(n, stream.get(), &held, &batches);
+    const bool whole = co_await drain_into_memory(n, stream.get(), &held, &batches, alone);
     if (whole) break;
-    if (alone) {
-      throw Error(Category::data, "drain_budget",
-                  fmt::format("the slice is larger than the whole memory budget of {} bytes", drain_->total()))
-          .with_slice(stream->slice.predicate)
-          .with_hint("raise read.memory_budget, cut smaller slices, or leave read.drain off");
-    }
     held.release(held.held());
     wanted = drain_->total();
     co_await ensure_reader(n);

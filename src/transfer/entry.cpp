@@ -95,6 +95,11 @@ void Entry::state_changed() noexcept {
   if (shared_.observer != nullptr) shared_.observer->on_state(progress_);
 }
 
+void Entry::spec_decided(const Spec& spec) {
+  spec_json_ = to_json(spec);
+  status_old_ = true;
+}
+
 Document Entry::status() {
   if (status_old_ || status_tick_ != shared_.tick) {
     std::string json = status_json(progress_, spec_json_);
@@ -171,9 +176,12 @@ Task<void> Entry::end(std::exception_ptr error) {
     last.error->detail = "stopped by the shutdown of the engine";
     last.error->hint = "resume starts it again";
   }
+  const PipelineRun this_run = run_of(last, before_ != State::queued);
+  if (!last.pipeline.empty()) last.compared_with_median = compare(shared_.histories[last.pipeline], this_run);
   std::exception_ptr failure;
   try {
     co_await write_end(last);
+    if (!last.pipeline.empty()) co_await write_history(this_run);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -191,6 +199,12 @@ Task<void> Entry::end(std::exception_ptr error) {
   }
   state_changed();
   ended_.set();
+}
+
+Task<void> Entry::write_history(PipelineRun run) {
+  const std::string name = progress_.pipeline;
+  shared_.histories[name] = co_await net::offload(
+      shared_.loop, [store = shared_.store, name, run = std::move(run)] { return record_run(store, name, run); });
 }
 
 Task<void> Entry::write_end(const Progress& last) {

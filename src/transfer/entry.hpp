@@ -5,6 +5,7 @@
 
 #include "async/cancel.hpp"
 #include "transfer/documents.hpp"
+#include "transfer/history.hpp"
 #include "transfer/manager.hpp"
 #include "transfer/meter.hpp"
 #include "transfer/record.hpp"
@@ -21,6 +22,7 @@ struct Shared {
   Observer* observer = nullptr;
   RssMeter rss;
   std::uint64_t tick = 0;  // of the sampler
+  Histories histories;
 };
 
 class Entry final : public RunHost {
@@ -32,6 +34,7 @@ class Entry final : public RunHost {
   const Progress& progress() const { return progress_; }
   async::Task<void> save() override;
   void state_changed() noexcept override;
+  void spec_decided(const Spec& spec) override;
   std::chrono::milliseconds backoff_first() const override { return shared_.settings.retry_backoff_first; }
 
   // Takes what validate_offline() has made of the spec.
@@ -59,6 +62,7 @@ class Entry final : public RunHost {
  private:
   async::Task<void> end(std::exception_ptr error);
   async::Task<void> write_end(const Progress& last);
+  async::Task<void> write_history(PipelineRun run);
   void account(Clock::time_point now);
 
   Shared& shared_;

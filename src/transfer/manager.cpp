@@ -22,7 +22,7 @@ struct Manager::Impl {
   Impl(net::Loop& loop, Settings given, Connections& all)
       : settings(std::move(given)),
         connections(all),
-        shared{loop, settings, Store(settings.state_dir), nullptr, {}, 0} {}
+        shared{loop, settings, Store(settings.state_dir), nullptr, {}, 0, {}} {}
 
   Settings settings;
   Connections& connections;
@@ -102,6 +102,7 @@ Task<void> Manager::start() {
   });
   for (Key& key : found.keys) m.keys.insert_or_assign(key.key, key);
   m.last_runs = std::move(found.last_runs);
+  m.shared.histories = std::move(found.histories);
   for (const std::string& text : found.damaged) log::warning("a record is left alone", {{"record", text}});
   for (const std::string& id : found.interrupted) {
     log::warning("a transfer was interrupted", {{"id", id}});
@@ -493,15 +494,13 @@ void Manager::Impl::check_pipeline_free(const std::string& name) const {
 }
 
 Task<std::string> Manager::pipelines() {
+  static const PipelineRuns none;
   JsonWriter json;
   json.begin_object().key("pipelines").begin_array();
   for (const auto& [name, pipeline] : impl_->settings.pipelines) {
-    json.begin_object().field("name", name).field("spec", pipeline.path).key("last_run");
-    if (const auto last = impl_->last_run(name)) {
-      json.begin_object().field("id", last->first).field("state", to_string(last->second)).end_object();
-    } else {
-      json.null();
-    }
+    const auto history = impl_->shared.histories.find(name);
+    json.begin_object().field("name", name).field("spec", pipeline.path);
+    write_runs(json, impl_->last_run(name), history == impl_->shared.histories.end() ? none : history->second);
     json.end_object();
   }
   json.end_array().end_object();

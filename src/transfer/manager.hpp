@@ -134,7 +134,8 @@ class Manager {
   // transfer alone.
   async::Task<Outcome> wait(std::string id);
 
-  // {"pipelines": [{"name", "spec", "last_run": {"id", "state"} | null}]}
+  // {"pipelines": [{"name", "spec", "last_run": {"id", "state", "ended_at", "rows", "seconds", "rate"} | null, "runs",
+  // "median": {"seconds", "rate", "runs"} | null}]}
   async::Task<std::string> pipelines();
   async::Task<Submitted> run_pipeline(std::string name, std::string idempotency_key);
 

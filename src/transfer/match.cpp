@@ -11,6 +11,7 @@ namespace rowferry::transfer {
 
 namespace {
 
+using system::ColumnPart;
 using system::ColumnPlan;
 using system::Notice;
 using system::SourceColumn;
@@ -40,6 +41,9 @@ char32_t fold(char32_t c) {
   }
   return c;
 }
+
+constexpr std::uint32_t offset_chars = 6;       // "+05:30"
+constexpr std::uint32_t base_type_chars = 256;  // a sysname (128) with its length or precision
 
 // What of the source is to travel, in order: the index of its column and what the spec says of it.
 struct Wanted {
@@ -190,9 +194,82 @@ class Matcher {
       into_created(plan, typed, wanted_type, wanted.field, named && wanted.spec->scan_numeric);
     }
     finish(plan, from, wanted);
+    const std::string target = plan.target;
+    push(std::move(plan), wanted.source, std::move(wanted_type));
+    if (!named) return;
+    if (wanted.spec->keep_offset) add_part(wanted, ColumnPart::offset, target);
+    if (wanted.spec->variant_base_type) add_part(wanted, ColumnPart::base_type, target);
+  }
+
+  void push(ColumnPlan plan, std::size_t source, std::string wanted_type) {
     out_.columns.push_back(std::move(plan));
-    out_.source_index.push_back(wanted.source);
+    out_.source_index.push_back(source);
     out_.wanted_types.push_back(std::move(wanted_type));
+  }
+
+  // What a value alone does not say, as a text column of its own right after it.
+  void add_part(const Wanted& wanted, ColumnPart part, const std::string& beside) {
+    const SourceColumn& from = source_.columns[wanted.source];
+    const bool is_offset = part == ColumnPart::offset;
+    const std::string field = wanted.field + (is_offset ? ".keep_offset" : ".variant_base_type");
+    if (is_offset ? !from.has_offset : !from.variant) {
+      throw Error(Category::input, "bad_value",
+                  fmt::format("column \"{}\" ({}) has no {}", from.name, from.native,
+                              is_offset ? "offset" : "base type of its own"))
+          .with_field(field);
+    }
+    const std::string name = beside + (is_offset ? "_offset" : "_type");
+    SourceColumn typed;
+    typed.name = from.name;
+    typed.native = fmt::format("{} ({})", from.native, is_offset ? "offset" : "base type");
+    typed.type = rows::Type::text(is_offset ? offset_chars : base_type_chars);
+    typed.nullable = from.nullable;
+    ColumnPlan plan;
+    plan.source = from.name;
+    plan.target = name;
+    plan.source_native = typed.native;
+    plan.source_nullable = typed.nullable;
+    plan.part = part;
+    plan.read_type = typed.type;
+    if (target_.exists) {
+      const TargetColumn* to = part_target(name, field);
+      (void)usable(*to, typed, true, field);
+      plan.target = to->name;
+      into_existing(plan, typed, *to, "", field);
+    } else {
+      if (taken_by_other(name)) part_taken(name, field);
+      into_created(plan, typed, "", field, false);
+    }
+    finish(plan, typed, {.source = wanted.source});
+    push(std::move(plan), wanted.source, "");
+  }
+
+  [[noreturn]] static void part_taken(const std::string& name, const std::string& field) {
+    throw Error(Category::input, "column_repeated",
+                fmt::format("another column goes into the target column \"{}\" already", name))
+        .with_field(field)
+        .with_column(name);
+  }
+
+  // By exact name, else without case where that is unique, as for every column.
+  const TargetColumn* part_target(const std::string& name, const std::string& field) const {
+    auto hit = std::ranges::find(target_.columns, name, &TargetColumn::name);
+    if (hit == target_.columns.end()) {
+      const auto same = [&](const TargetColumn& to) { return same_without_case(to.name, name); };
+      if (std::ranges::count_if(target_.columns, same) == 1) hit = std::ranges::find_if(target_.columns, same);
+    }
+    if (hit == target_.columns.end()) {
+      throw Error(Category::not_found, "column_missing", fmt::format("the target has no column \"{}\"", name))
+          .with_field(field)
+          .with_column(name);
+    }
+    const auto at = static_cast<std::size_t>(hit - target_.columns.begin());
+    if (std::ranges::find(pairs_, at) != pairs_.end()) part_taken(hit->name, field);
+    return &*hit;
+  }
+
+  bool taken_by_other(const std::string& name) const {
+    return std::ranges::any_of(wanted_, [&](const Wanted& w) { return target_name(w, source_) == name; });
   }
 
   void no_counterpart(const Wanted& wanted, const SourceColumn& from) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "transfer/documents.hpp"
 #include "transfer/pipeline_parts.hpp"
 
 namespace rowferry::transfer {
@@ -163,11 +165,27 @@ void Pipeline::slice_done(Stream& stream) {
   SliceProgress& slice = progress_.slices[stream.position];
   slice.state = SliceProgress::State::done;
   hash_.add(stream.hash);
+  log_slice(stream);
   for (std::size_t i = 0; i < progress_.columns.size() && i < stream.changed.size(); ++i) {
     progress_.columns[i].changed += stream.changed[i];
   }
   ++done_;
   settled_.set();
+}
+
+void Pipeline::log_slice(const Stream& stream) const {
+  const SliceProgress& slice = progress_.slices[stream.position];
+  const double seconds = seconds_since(stream.began);
+  log::info("slice",
+            {{"transfer", progress_.id},
+             {"slice", slice.predicate},
+             {"rows", slice.acknowledged},
+             {"read_seconds", rounded(slice.read_seconds)},
+             {"write_seconds", rounded(slice.write_seconds)},
+             {"rows_per_second", seconds > 0 ? std::round(static_cast<double>(slice.acknowledged) / seconds) : 0},
+             {"export_worker", slice.export_worker},
+             {"load_worker", slice.load_worker},
+             {"table", slice.table}});
 }
 
 void Pipeline::uncount(SliceProgress& slice) {
@@ -385,6 +403,7 @@ Task<void> Pipeline::write_batches(int n, Stream* stream, BatchPtr batch) {
   stream->begun = false;
   slice.write_seconds += seconds_since(since);
   slice.acknowledged = commit.acknowledged;
+  slice.table = commit.table;
   progress_.rows.acknowledged += commit.acknowledged;
   progress_.bytes.target_wire += commit.wire_bytes;
 }

@@ -27,8 +27,9 @@ class RunHost {
   virtual ~RunHost() = default;
   virtual net::Loop& loop() = 0;
   virtual Progress& progress() = 0;
-  virtual async::Task<void> save() = 0;       // the record, as it is now, to disk
-  virtual void state_changed() noexcept = 0;  // progress().state is new
+  virtual async::Task<void> save() = 0;             // the record, as it is now, to disk
+  virtual void state_changed() noexcept = 0;        // progress().state is new
+  virtual void spec_decided(const Spec& spec) = 0;  // as the plan has filled it, for status and artifact
   virtual std::chrono::milliseconds backoff_first() const = 0;
 };
 
@@ -74,7 +75,8 @@ class Pipeline {
   async::Task<void> export_worker(int n);
   async::Task<void> read_stream(int n, Stream* stream);
   async::Task<void> drain_stream(int n, StreamPtr stream);
-  async::Task<bool> drain_into_memory(int n, Stream* stream, Reservation* held, std::vector<rows::BatchPtr>* to);
+  async::Task<bool> drain_into_memory(int n, Stream* stream, Reservation* held, std::vector<rows::BatchPtr>* to,
+                                      bool alone);
   async::Task<void> ensure_reader(int n);
   async::Task<std::optional<std::size_t>> next_slice();
   void enqueue(const StreamPtr& stream);
@@ -94,7 +96,9 @@ class Pipeline {
   void take_sent(Stream& stream);
   void uncount(SliceProgress& slice);
   void retry_or_throw(Stream& stream);
+  void log_slice(const Stream& stream) const;
   std::uint64_t drain_estimate(const system::Slice& slice) const;
+  [[noreturn]] void beyond_budget(const Stream& stream, const DrainSink& sink) const;
 
   PipelineInput in_;
   net::Loop& loop_;
@@ -114,6 +118,13 @@ class Pipeline {
   // What was in flight when a slice's COMMIT was sent: its numbers, should the ledger say that it had arrived.
   std::vector<std::optional<rows::ContentHash>> sent_;
 };
+
+// How a slice that is drained would fit into the memory budget.
+struct DrainFit {
+  std::uint64_t needed = 0;  // bytes
+  std::string advice;        // "slices of at most 5000 rows fit (2 of this one), or a read.memory_budget of 12 MiB"
+};
+DrainFit drain_fit(std::uint64_t budget, double row_bytes, std::uint64_t rows);
 
 // May the failed step be repeated after its rollback?
 bool is_repeatable(const std::exception_ptr& error);

@@ -40,6 +40,7 @@ struct Pipeline::Stream {
 
   system::Slice slice;
   std::size_t position;
+  Clock::time_point began = Clock::now();
   async::Channel<rows::BatchPtr> channel;
   async::CancelSource cancel;  // of the reading
   int sides = 1;               // that have not ended; the load worker's counts from enqueue()

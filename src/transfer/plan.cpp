@@ -6,6 +6,8 @@
 
 #include "async/scope.hpp"
 #include "base/limits.hpp"
+#include "transfer/partition.hpp"
+#include "transfer/pipeline.hpp"
 
 namespace rowferry::transfer {
 
@@ -61,6 +63,36 @@ void check_existence(const Plan& plan) {
   }
 }
 
+// What one row takes in memory, by what the catalogue says of the table's size.
+std::optional<double> row_bytes_estimate(const system::SourceTable& table) {
+  if (!table.row_estimate || !table.byte_estimate || *table.row_estimate == 0) return std::nullopt;
+  return static_cast<double>(*table.byte_estimate) / static_cast<double>(*table.row_estimate);
+}
+
+// A drained slice has to fit into the memory budget: what will not is told before anything is read.
+void note_drain(Plan& plan) {
+  if (!plan.spec.read.drain.value_or(false)) return;
+  const std::optional<double> row_bytes = row_bytes_estimate(plan.source_table);
+  if (!row_bytes) return;
+  const std::uint64_t budget = plan.spec.read.memory_budget.value_or(limits::memory_budget_default);
+  const system::Slice* largest = nullptr;
+  std::size_t too_large = 0;
+  for (const system::Slice& slice : plan.slices.slices) {
+    const std::uint64_t rows = slice.row_estimate.value_or(0);
+    if (static_cast<double>(rows) * *row_bytes <= static_cast<double>(budget)) continue;
+    ++too_large;
+    if (largest == nullptr || rows > *largest->row_estimate) largest = &slice;
+  }
+  if (largest == nullptr) return;
+  const DrainFit fit = drain_fit(budget, *row_bytes, *largest->row_estimate);
+  plan.notices.push_back({"drain_budget",
+                          fmt::format("{} of {} slices may be larger than the memory budget of {} bytes; the largest, "
+                                      "{}, has about {} rows and {} bytes: {}",
+                                      too_large, plan.slices.slices.size(), budget, largest->predicate,
+                                      *largest->row_estimate, fit.needed, fit.advice),
+                          ""});
+}
+
 // What a profile asked of the load and this target cannot do: shared staging and plain loading, with a notice.
 bool fall_back(Plan& plan, const Error& why) {
   Spec& spec = plan.spec;
@@ -78,24 +110,19 @@ bool fall_back(Plan& plan, const Error& why) {
       {"profile_fallback",
        fmt::format("the profile {} falls back to shared staging and plain loading: {}", spec.profile, why.detail()),
        ""});
+  const bool own_table = plan.target_request.own_table;
   plan.target_request = target_request(spec, plan.route);
+  plan.target_request.own_table = own_table;
   return true;
 }
 
 Task<void> plan_target(Plan* plan) {
-  for (;;) {
-    bool again = false;
-    try {
-      plan->target_plan =
-          co_await plan->target->plan(plan->target_request, plan->match.columns, plan->match.primary_key);
-    } catch (Error& error) {
-      again = fall_back(*plan, error);
-      if (!again) {
-        error.with_connection(plan->spec.target.connection).with_table(plan->route.target_table.text());
-        throw;
-      }
-    }
-    if (!again) break;
+  try {
+    decide_slices(*plan);
+    plan->target_plan = co_await plan->target->plan(plan->target_request, plan->match.columns, plan->match.primary_key);
+  } catch (Error& error) {
+    error.with_connection(plan->spec.target.connection).with_table(plan->route.target_table.text());
+    throw;
   }
   // One transaction for all slices is one session's.
   plan->load_workers =
@@ -105,9 +132,29 @@ Task<void> plan_target(Plan* plan) {
 Task<void> plan_slices(Plan* plan) {
   try {
     plan->slices = co_await plan->source->plan_slices(read_request(*plan));
+    check_slices(*plan, plan->slices);
   } catch (Error& error) {
     error.with_connection(plan->spec.source.connection).with_table(plan->route.source_table.text());
     throw;
+  }
+  if (!plan->slices_reason.empty()) {
+    plan->slices.reason = plan->slices.reason.empty() ? plan->slices_reason
+                                                      : fmt::format("{}; {}", plan->slices_reason, plan->slices.reason);
+  }
+}
+
+// The two depend on one another: a partitioned target wants certain slices, the source may not have them.
+Task<void> plan_target_and_slices(Plan* plan) {
+  for (;;) {
+    bool again = false;
+    try {
+      co_await plan_target(plan);
+      co_await plan_slices(plan);
+    } catch (const Error& error) {
+      again = fall_back(*plan, error);
+      if (!again) throw;
+    }
+    if (!again) co_return;
   }
 }
 
@@ -170,7 +217,8 @@ system::ReadRequest read_request(const Plan& plan) {
   request.slices = {.by = plan.spec.slices.by,
                     .column = plan.spec.slices.column,
                     .count = plan.spec.slices.count,
-                    .at_least = limits::slices_per_load_worker * plan.load_workers};
+                    .at_least = limits::slices_per_load_worker * plan.load_workers,
+                    .bounds = plan.slice_bounds};
   request.options = {.isolation = plan.spec.read.isolation.value_or(""),
                      .read_only_intent = plan.spec.read.read_only_intent,
                      .lock_timeout_ms = plan.spec.read.lock_timeout_ms,
@@ -193,6 +241,7 @@ system::LoadRequest load_request(const Plan& plan, const std::string& transfer_i
 Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices, std::string resumed) {
   Plan plan;
   plan.spec = std::move(spec);
+  plan.slices_asked = plan.spec.slices;
   plan.route = std::move(route);
   plan.notices = std::move(notices);
   plan.source = plan.route.source->make_source();
@@ -204,18 +253,26 @@ Task<Plan> make_plan(Spec spec, Route route, std::vector<Notice> notices, std::s
   co_await async::when_all(std::move(both));
   if (!resumed.empty() && plan.target_table.exists) {
     const system::Remains remains = co_await plan.target->remains(plan.target_request, resumed);
-    plan.target_request.own_table = remains.finalized;
+    const bool by_slices = plan.target_request.load.commit == system::Commit::slice && !remains.slices.empty();
+    plan.target_request.own_table = remains.finalized || by_slices;
   }
   check_existence(plan);
   plan.match = match_columns(plan.spec, plan.source_table, plan.target_table, *plan.target);
-  co_await plan_target(&plan);
-  co_await plan_slices(&plan);
+  co_await plan_target_and_slices(&plan);
+  note_drain(plan);
   add_notices(plan.notices, plan.source_table.notices);
   add_notices(plan.notices, plan.target_table.notices);
   add_notices(plan.notices, plan.match.notices);
   add_notices(plan.notices, plan.target_plan.notices);
   add_notices(plan.notices, plan.slices.notices);
   co_return plan;
+}
+
+std::string slices_column(const Spec& spec, const system::SlicePlan& slices) {
+  for (const system::Slice& slice : slices.slices) {
+    if (slice.bounds) return slice.bounds->column;
+  }
+  return slices.by == spec.slices.by ? spec.slices.column : "";
 }
 
 Task<void> replan_columns(Plan& plan, std::vector<system::ColumnPlan> now) {

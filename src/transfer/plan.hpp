@@ -28,7 +28,8 @@ struct Route {
 Route validate_offline(Spec& spec, Connections& connections, std::vector<system::Notice>& notices);
 
 struct Plan {
-  Spec spec;  // filled
+  Spec spec;  // filled; its slices as decided for a partitioned target
+  SlicesSpec slices_asked;
   Route route;
   std::unique_ptr<system::Source> source;
   std::unique_ptr<system::Target> target;
@@ -36,6 +37,8 @@ struct Plan {
   system::TargetTable target_table;
   Match match;
   system::SlicePlan slices;
+  std::vector<system::SliceBounds> slice_bounds;  // that the source must cut at
+  std::string slices_reason;                      // why they are cut so; empty: the source decides
   system::TargetPlan target_plan;
   system::TargetRequest target_request;
   std::vector<system::Notice> notices;  // of all, without repetitions
@@ -53,6 +56,9 @@ system::LoadRequest load_request(const Plan& plan, const std::string& transfer_i
 
 // When the run's own scan has changed a column (scan_numeric): the target's type and the target's plan follow.
 async::Task<void> replan_columns(Plan& plan, std::vector<system::ColumnPlan> now);
+
+// The source column that slices are cut by; empty: by none, or by something that is no column.
+std::string slices_column(const Spec& spec, const system::SlicePlan& slices);
 
 // The lists of the plan that both its forms show.
 std::vector<std::string> unmatched_target(const Plan& plan);

@@ -20,6 +20,7 @@ void write_column(JsonWriter& json, const ColumnPlan& column) {
   json.field("source_nullable", column.source_nullable).field("target_nullable", column.target_nullable);
   if (column.read_as_text) json.field("read_as_text", true);
   if (column.read_as_json) json.field("read_as_json", true);
+  if (column.part != system::ColumnPart::value) json.field("part", system::to_string(column.part));
   if (column.identity) json.field("identity", true);
   json.field("compared", column.compared);
   json.field("on_loss", to_string(column.policy.action));
@@ -42,7 +43,11 @@ void write_side(JsonWriter& json, std::string_view name, const std::string& conn
 
 void write_slices(JsonWriter& json, const Plan& plan) {
   json.key("slices").begin_object();
-  json.field("by", system::to_string(plan.slices.by)).field("reason", plan.slices.reason);
+  json.field("by", system::to_string(plan.slices.by));
+  const std::string column = slices_column(plan.spec, plan.slices);
+  json.key("column");
+  column.empty() ? json.null() : json.value(column);
+  json.field("reason", plan.slices.reason);
   json.field("count", plan.slices.slices.size());
   json.key("list").begin_array();
   for (const system::Slice& slice : plan.slices.slices) {

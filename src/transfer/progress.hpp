@@ -74,6 +74,7 @@ struct SliceProgress {
   std::string spec;
   std::optional<std::uint64_t> row_estimate;
   std::optional<system::SliceBounds> bounds;
+  std::string table;  // the partition that was renewed by it (Finalizer::per_slice)
   State state = State::pending;
   int export_worker = -1;
   int load_worker = -1;
@@ -110,6 +111,7 @@ struct ColumnReport {
   std::string source_type;
   std::string target_type;
   std::string policy;
+  std::string part;  // offset | base_type; empty: the value
   std::uint64_t changed = 0;
   bool compared = true;
 };
@@ -136,6 +138,14 @@ struct EngineUse {
   bool shared = false;
 };
 
+// A pipeline's run beside the median of those before it.
+struct MedianComparison {
+  double seconds = 0;           // the median's
+  double rate = 0;              // the median's
+  std::optional<double> ratio;  // this run's seconds / the median's; nothing: it is no whole run that succeeded
+  std::size_t runs = 0;         // that the medians are of
+};
+
 struct Progress {
   std::string id;
   State state = State::queued;
@@ -153,11 +163,13 @@ struct Progress {
   std::optional<system::Finalizer> finalizer;
   std::string staging;
   std::string slices_by;
+  std::string slices_column;
   std::string slices_reason;
 
   RowCounts rows;
   ByteCounts bytes;
   std::uint64_t rows_written = 0;  // handed to the target's writer, over all slices of this attempt
+  std::uint64_t rows_seen = 0;     // in batches from the source, those of slices that were read again among them
   std::optional<std::uint64_t> row_estimate;
   std::array<StageClock, phase_count> stages{};
   double queued_seconds = 0;
@@ -173,6 +185,7 @@ struct Progress {
   std::vector<Retry> retries;
   EngineUse engine;
   bool cancel_requested = false;
+  std::optional<MedianComparison> compared_with_median;
   std::optional<Problem> error;
 
   StageClock& stage(Phase p) noexcept { return stages[static_cast<std::size_t>(p)]; }

@@ -110,6 +110,7 @@ std::string write_record(const Record& record, std::string_view status_json) {
     json.field("index", slice.index).field("predicate", slice.predicate).field("spec", slice.spec);
     json.field("row_estimate", slice.row_estimate);
     if (slice.bounds) write_bounds(json, *slice.bounds);
+    if (!slice.table.empty()) json.field("table", slice.table);
     json.end_object();
   }
   json.end_array();
@@ -168,6 +169,7 @@ Record parse_record(std::string_view text) {
     slice.spec = text_of(item, "spec");
     slice.row_estimate = need(item, "row_estimate").uint64();
     if (const Json* bounds = item.find("bounds")) slice.bounds = bounds_of(*bounds);
+    if (item.find("table") != nullptr) slice.table = text_of(item, "table");
     record.slices.push_back(std::move(slice));
   }
   record.status = need(json, "status");

@@ -18,7 +18,7 @@ struct Record {
   std::optional<system::Consistency> consistency;
   std::string staging;
   bool slices_final = false;
-  std::vector<SliceProgress> slices;  // index, predicate, spec, row_estimate
+  std::vector<SliceProgress> slices;  // index, predicate, spec, row_estimate, bounds, table
   Json status;                        // the document
 };
 

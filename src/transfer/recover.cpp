@@ -32,6 +32,17 @@ std::string interrupted_artifact(const Record& record, std::string_view engine_v
   return artifact_json(progress, spec == nullptr ? "" : spec->text(), engine_version);
 }
 
+PipelineRun interrupted_run(const Record& record) {
+  PipelineRun run;
+  run.id = record.id;
+  run.state = record.state;
+  run.ended = record.ended.value_or(WallClock::time_point{});
+  const Json* rows = record.status.find("rows");
+  const Json* acknowledged = rows == nullptr ? nullptr : rows->find("acknowledged");
+  if (acknowledged != nullptr) run.rows = acknowledged->uint64().value_or(0);
+  return run;
+}
+
 bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record& record, WallClock::time_point now,
                     std::chrono::seconds retain) {
   if (!is_terminal(record.state) || !record.ended || now - *record.ended <= retain) return false;
@@ -77,6 +88,7 @@ class Recovery {
       }
     }
     out_.keys = living_keys(store_, now_);
+    out_.histories = read_histories(store_);
     return std::move(out_);
   }
 
@@ -91,6 +103,7 @@ class Recovery {
       store_.write_artifact(id, interrupted_artifact(record, version_));
       file->write(record_text(record));
       out_.interrupted.push_back(id);
+      if (!record.pipeline.empty()) record_run(store_, record.pipeline, interrupted_run(record));
     }
     if (!record.pipeline.empty()) out_.last_runs.try_emplace(record.pipeline, id, record.state);
   }

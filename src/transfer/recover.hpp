@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 
+#include "transfer/history.hpp"
 #include "transfer/record.hpp"
 #include "transfer/store.hpp"
 
@@ -21,6 +22,7 @@ struct Recovered {
   std::vector<std::string> interrupted;                            // ids, newest first
   std::vector<Key> keys;                                           // not older than limits::idempotency_keep
   std::map<std::string, std::pair<std::string, State>> last_runs;  // of each pipeline
+  Histories histories;                                             // of pipelines
   std::vector<std::string> damaged;                                // records that cannot be read, with the reason
 };
 

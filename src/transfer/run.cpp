@@ -28,6 +28,7 @@ void note_plan(Progress& progress, const Plan& plan) {
   progress.target_server = plan.target_table.server;
   progress.finalizer = plan.target_plan.finalizer;
   progress.slices_by = system::to_string(plan.slices.by);
+  progress.slices_column = slices_column(plan.spec, plan.slices);
   progress.slices_reason = plan.slices.reason;
   progress.row_estimate = plan.source_table.row_estimate;
   add_warnings(progress, plan.notices);
@@ -38,7 +39,7 @@ void note_plan(Progress& progress, const Plan& plan) {
 void reset_attempt(Progress& progress) {
   progress.rows = {};
   progress.bytes = {};
-  progress.rows_written = 0;
+  progress.rows_written = progress.rows_seen = 0;
   progress.slices.clear();
   progress.slices_final = false;
   progress.checks.clear();
@@ -109,7 +110,9 @@ void note_columns(Progress& progress, const Plan& plan) {
   progress.columns.clear();
   for (const system::ColumnPlan& column : plan.match.columns) {
     progress.columns.push_back({column.source, column.target, column.source_native, column.target_native,
-                                std::string(to_string(column.policy.action)), 0, column.compared});
+                                std::string(to_string(column.policy.action)),
+                                column.part == system::ColumnPart::value ? "" : std::string(to_string(column.part)), 0,
+                                column.compared});
   }
 }
 
@@ -166,6 +169,7 @@ Task<void> run_transfer(RunInput input) {
   enter(host, State::planning);
   Plan plan = co_await planned(&input);
   note_plan(progress, plan);
+  host.spec_decided(plan.spec);
   Start start;
   if (progress.attempt > 0) start = co_await resume_point(&host, &plan, input.before);
   progress.attempt = std::max(progress.attempt, start.latest_attempt);

@@ -114,6 +114,7 @@ void Store::open() const {
   try {
     fs::create_directories(fs::path(dir_) / "transfers");
     fs::create_directories(fs::path(dir_) / "keys");
+    fs::create_directories(fs::path(dir_) / "pipelines");
   } catch (const fs::filesystem_error& error) {
     throw Error(Category::input, "state_dir", fmt::format("the state directory {}: {}", dir_, error.code().message()))
         .with_field("server.state_dir");
@@ -183,18 +184,48 @@ std::optional<std::string> Store::read_artifact(const std::string& id) const { r
 
 void Store::write_key(std::string_view key, std::string_view text) const { close(replace_file(key_path(key), text)); }
 
-std::vector<std::string> Store::read_keys() const {
+std::vector<std::string> Store::read_folder(std::string_view folder) const {
   std::vector<std::string> texts;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / "keys")) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / folder)) {
     if (entry.path().extension() != ".json") continue;
     if (std::optional<std::string> text = read_file(entry.path().string())) texts.push_back(std::move(*text));
   }
   return texts;
 }
 
+std::vector<std::string> Store::read_keys() const { return read_folder("keys"); }
+
 void Store::remove_key(std::string_view key) const {
   std::error_code ignored;
   fs::remove(key_path(key), ignored);
 }
+
+StoreLock::~StoreLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+std::string Store::history_path(std::string_view pipeline) const {
+  return fmt::format("{}/pipelines/{}.json", dir_, fingerprint(pipeline));
+}
+
+StoreLock Store::lock_histories() const {
+  const std::string path = fmt::format("{}/pipelines/lock", dir_);
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (fd.get() < 0) failed("opening", path, errno);
+  while (flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) failed("locking", path, errno);
+  }
+  return StoreLock(fd.release());
+}
+
+void Store::write_history(std::string_view pipeline, std::string_view text) const {
+  close(replace_file(history_path(pipeline), text));
+}
+
+std::optional<std::string> Store::read_history(std::string_view pipeline) const {
+  return read_file(history_path(pipeline));
+}
+
+std::vector<std::string> Store::read_histories() const { return read_folder("pipelines"); }
 
 }  // namespace rowferry::transfer

@@ -3,6 +3,7 @@
 //   <state_dir>/transfers/<id>.json       the record; whoever holds flock(2) on it owns the transfer
 //   <state_dir>/transfers/<id>.artifact   the artifact, in every terminal state
 //   <state_dir>/keys/<fingerprint>.json   an idempotency key
+//   <state_dir>/pipelines/<fingerprint>.json   a pipeline's last runs (transfer/history.hpp)
 //
 // A record is replaced whole: temporary file, fsync, rename, fsync of the directory. The new file is locked before it
 // takes the name, so that a record in use is never seen without its lock; who finds a lock free looks whether the name
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace rowferry::transfer {
@@ -36,6 +38,18 @@ class RecordFile {
 };
 using RecordFilePtr = std::shared_ptr<RecordFile>;
 
+// Holds a lock among processes as long as it lives.
+class StoreLock {
+ public:
+  explicit StoreLock(int fd) : fd_(fd) {}
+  ~StoreLock();
+  StoreLock(StoreLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  StoreLock& operator=(StoreLock&&) = delete;
+
+ private:
+  int fd_;
+};
+
 class Store {
  public:
   explicit Store(std::string dir) : dir_(std::move(dir)) {}
@@ -57,10 +71,18 @@ class Store {
   std::vector<std::string> read_keys() const;  // the texts
   void remove_key(std::string_view key) const;
 
+  // For reading and writing a history as one step; waits for others, who hold it for no longer than that.
+  StoreLock lock_histories() const;
+  void write_history(std::string_view pipeline, std::string_view text) const;
+  std::optional<std::string> read_history(std::string_view pipeline) const;
+  std::vector<std::string> read_histories() const;  // the texts
+
  private:
   std::string record_path(const std::string& id) const;
   std::string artifact_path(const std::string& id) const;
   std::string key_path(std::string_view key) const;
+  std::string history_path(std::string_view pipeline) const;
+  std::vector<std::string> read_folder(std::string_view folder) const;
 
   std::string dir_;
 };

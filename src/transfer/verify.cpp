@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "transfer/partition.hpp"
 #include "transfer/pipeline_parts.hpp"
 #include "transfer/run.hpp"
 
@@ -20,10 +21,9 @@ void add_not_done(Progress& progress, std::string name, Result result, std::stri
   progress.checks.push_back({std::move(name), result, "", "", std::move(reason)});
 }
 
-[[noreturn]] void failed(const Check& check) {
-  throw Error(
-      Category::data, "verification_failed",
-      fmt::format("{}: expected {}, found {}; the target is untouched", check.name, check.expected, check.actual));
+[[noreturn]] void failed(const Check& check, std::string_view consequence) {
+  throw Error(Category::data, "verification_failed",
+              fmt::format("{}: expected {}, found {}; {}", check.name, check.expected, check.actual, consequence));
 }
 
 class Verifier {
@@ -40,21 +40,28 @@ class Verifier {
  private:
   system::Verify verify() const { return in_.plan->spec.verify.value_or(system::Verify::count); }
   void need(bool passed) const {
-    if (!passed) failed(progress_.checks.back());
+    if (passed) return;
+    failed(progress_.checks.back(), in_.plan->target_plan.finalizer == system::Finalizer::per_slice
+                                        ? "the slices are committed into the target"
+                                        : "the target is untouched");
   }
-  bool has_staging() const {
-    const system::Finalizer finalizer = in_.plan->target_plan.finalizer;
-    return finalizer != system::Finalizer::direct && finalizer != system::Finalizer::per_slice;
+  system::Finalizer finalizer() const { return in_.plan->target_plan.finalizer; }
+  bool in_partitions() const { return finalizer() == system::Finalizer::per_slice && renews_partitions(*in_.plan); }
+  // There is something that holds this transfer's rows and no others.
+  bool can_look() const {
+    const bool staging = finalizer() != system::Finalizer::direct && finalizer() != system::Finalizer::per_slice;
+    return staging || in_partitions();
   }
 
   Task<void> staged() {
-    if (!has_staging()) {
+    if (!can_look()) {
       add_not_done(progress_, "rows_staged", Result::not_applicable,
-                   fmt::format("the finalizer {} has no staging", to_string(in_.plan->target_plan.finalizer)));
+                   fmt::format("the finalizer {} has no staging", to_string(finalizer())));
       co_return;
     }
-    progress_.rows.staged = co_await in_.loading->staged_rows();
-    need(add_check(progress_, "rows_staged", progress_.rows.read, *progress_.rows.staged));
+    const std::uint64_t rows = co_await in_.loading->staged_rows();
+    if (!in_partitions()) progress_.rows.staged = rows;
+    need(add_check(progress_, in_partitions() ? "rows_in_partitions" : "rows_staged", progress_.rows.read, rows));
   }
 
   Task<void> source_count() {
@@ -70,7 +77,7 @@ class Verifier {
   }
 
   Task<void> content() {
-    if (!has_staging()) {
+    if (!can_look()) {
       add_not_done(progress_, "content", Result::not_applicable, "there is no staging to read back");
       co_return;
     }
@@ -115,7 +122,10 @@ void check_finalized(Progress& progress, const Plan& plan, const system::Finaliz
   progress.rows.target_total = result.target_total;
   bool right = add_check(progress, "rows_written", rows, result.rows);
   const system::Mode mode = plan.spec.target.mode;
-  if (result.target_total && (mode == system::Mode::truncate || mode == system::Mode::replace)) {
+  // A partition that no slice has filled keeps its rows where the source's `where` may have left them out.
+  const bool others_stay =
+      plan.target_plan.finalizer == system::Finalizer::per_slice && plan.target_request.source_filtered;
+  if (result.target_total && !others_stay && (mode == system::Mode::truncate || mode == system::Mode::replace)) {
     right = add_check(progress, "target_total", rows, *result.target_total) && right;
   }
   if (!right) {
