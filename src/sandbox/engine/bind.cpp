@@ -384,6 +384,10 @@ void Evaluator::bind(const ExprPtr& p) {
     case ExprKind::cast:
       bind_all(e.args);
       e.type = e.target;
+      // From text to text the input's collation, and with it its code page, is kept.
+      if (is_string(e.type.kind) && is_string(e.args[0]->type.kind) && e.args[0]->type.kind != Kind::xml) {
+        e.type.collation = e.args[0]->type.collation;
+      }
       e.nullable = e.tries || e.args[0]->nullable;
       break;
     case ExprKind::function:
