@@ -21,18 +21,6 @@ Fraction fraction_of(TimeUnit unit) noexcept {
   return unit == TimeUnit::micro ? Fraction{civil::Fraction::micro, 6} : Fraction{civil::Fraction::hundred_nano, 7};
 }
 
-// "10:30:45.120000" becomes "10:30:45.12"; what follows the fraction (a zone, " BC") stays.
-std::string without_trailing_zeros(std::string text) {
-  const std::size_t point = text.find('.');
-  if (point == std::string::npos) return text;
-  std::size_t end = text.find_first_not_of("0123456789", point + 1);
-  if (end == std::string::npos) end = text.size();
-  std::size_t keep = end;
-  while (text[keep - 1] == '0') --keep;
-  if (keep == point + 1) keep = point;
-  return text.erase(keep, end - keep);
-}
-
 // Two hex digits a byte; as many as a message can show, and more, so that the cut is seen.
 std::string binary_text(ByteView bytes) {
   std::string out = "0x";
@@ -77,6 +65,17 @@ std::string shortest(Real value) {
 }
 
 }  // namespace
+
+std::string without_trailing_zeros(std::string text) {
+  const std::size_t point = text.find('.');
+  if (point == std::string::npos) return text;
+  std::size_t end = text.find_first_not_of("0123456789", point + 1);
+  if (end == std::string::npos) end = text.size();
+  std::size_t keep = end;
+  while (text[keep - 1] == '0') --keep;
+  if (keep == point + 1) keep = point;
+  return text.erase(keep, end - keep);
+}
 
 std::string real_text(float value) { return shortest(value); }
 std::string real_text(double value) { return shortest(value); }

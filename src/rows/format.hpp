@@ -18,6 +18,8 @@ std::string timestamp_text(std::int64_t value, TimeUnit unit, bool zoned);
 // "NaN", "Infinity" and "-Infinity" as PostgreSQL has them, else the shortest that reads back the same.
 std::string real_text(float value);
 std::string real_text(double value);
+// "10:30:45.120000" becomes "10:30:45.12"; what follows the fraction (a zone, " BC") stays.
+std::string without_trailing_zeros(std::string text);
 std::string uuid_text(const std::uint8_t* bytes);
 
 }  // namespace rowferry::rows

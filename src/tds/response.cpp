@@ -177,6 +177,7 @@ void Response::on_columns(std::vector<ColumnMeta> columns, bool none) {
     decoder_ =
         std::make_unique<RowDecoder>(columns, options_ != nullptr ? options_->losses : decltype(options_->losses){},
                                      options_ != nullptr ? options_->batch_bytes : limits::batch_bytes);
+    if (options_ != nullptr) decoder_->name_rows_by(options_->key);
     if (rows_ == Rows::collect) result_.sets.emplace_back().columns = std::move(columns);
   } catch (...) {
     fail(std::current_exception());
@@ -200,6 +201,7 @@ void Response::on_done(const Done& done) {
   if (done.failed()) failed_done_ = true;
   const bool of_rows = decoder_ != nullptr;
   if (done.has_count() && !of_rows) result_.affected = done.rows;
+  if (done.has_count() && of_rows && rows_ == Rows::stream) rows_told_ = done.rows;
   if (decoder_ && rows_ != Rows::stream) {
     rows_seen_ += decoder_->rows_seen();
     decoder_.reset();

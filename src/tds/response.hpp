@@ -57,6 +57,8 @@ class Response final : public TokenSink {
   rows::BatchPtr take_batch();
   QueryResult& result() noexcept { return result_; }
   std::uint64_t rows_seen() const noexcept { return rows_seen_ + (decoder_ ? decoder_->rows_seen() : 0); }
+  // The count of the streamed result's DONE.
+  std::optional<std::uint64_t> rows_told() const noexcept { return rows_told_; }
   std::vector<ServerMessage>& messages() noexcept { return result_.messages; }
   // As for a new reply: finished() and the like start again.
   void restart() noexcept;
@@ -83,6 +85,7 @@ class Response final : public TokenSink {
   std::size_t collected_bytes_ = 0;
   std::size_t result_sets_ = 0;
   std::uint64_t rows_seen_ = 0;
+  std::optional<std::uint64_t> rows_told_;
   std::vector<Message> errors_;
   bool finished_ = false;
   bool failed_done_ = false;

@@ -181,7 +181,9 @@ async::Task<ReadStats> Session::read(std::string sql, ReadOptions options, syste
   Response response(impl_->state, Response::Rows::stream, &options);
   co_await impl_->request(std::move(sql), response, &to, options.timeout);
   if (rows::BatchPtr last = response.take_batch()) co_await to.put(std::move(last));
-  co_return ReadStats{.rows = response.rows_seen(), .wire_bytes = impl_->transport.bytes_received() - before};
+  co_return ReadStats{.rows = response.rows_seen(),
+                      .wire_bytes = impl_->transport.bytes_received() - before,
+                      .told = response.rows_told()};
 }
 
 bool Session::usable() const noexcept { return impl_->usable(); }

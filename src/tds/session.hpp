@@ -64,8 +64,9 @@ struct ServerInfo {
 };
 
 struct ReadStats {
-  std::uint64_t rows = 0;
+  std::uint64_t rows = 0;  // decoded
   std::uint64_t wire_bytes = 0;
+  std::optional<std::uint64_t> told;  // as the server has counted them (DONE); nothing under SET NOCOUNT ON
 };
 
 struct ReadOptions {
@@ -73,6 +74,8 @@ struct ReadOptions {
   // Per column of the result, not owned, may be shorter or hold null: what to do with text that is no text (an unpaired
   // surrogate, a byte outside the code page). Without one such a value is an error.
   std::vector<rows::ColumnLoss*> losses;
+  // Positions of the columns that tell a row from others: an error of a value names theirs, where they stand before it.
+  std::vector<std::size_t> key;
   std::size_t batch_bytes = limits::batch_bytes;
 };
 

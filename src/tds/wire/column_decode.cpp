@@ -123,7 +123,7 @@ void lost_text(DecodeColumn& column, std::size_t row, const ByteBuffer& lenient,
     throw Error(Category::data, "value_does_not_fit", fmt::format("column \"{}\": {}", *column.name, reason))
         .with_value(text);
   }
-  switch (column.loss->lost(row, text, reason)) {
+  switch (column.loss->lost(column.rows_before + row, text, reason)) {
     case OnLoss::null:
       column.buffer->append_null(column.id, row);
       return;
@@ -137,7 +137,7 @@ void lost_text(DecodeColumn& column, std::size_t row, const ByteBuffer& lenient,
     }
     case OnLoss::error:
     case OnLoss::truncate:
-      column.loss->refuse(row, text, reason);
+      column.loss->refuse(column.rows_before + row, text, reason);
   }
 }
 
@@ -148,10 +148,10 @@ void end_text(DecodeColumn& column, std::size_t row) {
 
 bool utf16(DecodeColumn& column, std::size_t row, ByteView value) {
   if (value.size() % 2 != 0) return false;
-  if (text::append_utf8(column.buffer->values, value) != text::npos) {
+  if (const std::size_t at = text::append_utf8(column.buffer->values, value); at != text::npos) {
     ByteBuffer lenient;
     text::append_utf8_lenient(lenient, value);
-    lost_text(column, row, lenient, "an unpaired surrogate");
+    lost_text(column, row, lenient, fmt::format("an unpaired surrogate at UTF-16 unit {}", at / 2 + 1));
     return true;
   }
   end_text(column, row);
@@ -159,10 +159,10 @@ bool utf16(DecodeColumn& column, std::size_t row, ByteView value) {
 }
 
 bool utf8(DecodeColumn& column, std::size_t row, ByteView value) {
-  if (text::find_invalid_utf8(value) != text::npos) {
+  if (const std::size_t at = text::find_invalid_utf8(value); at != text::npos) {
     ByteBuffer lenient;
     text::CodePage::get(code_page_utf8).decode_lenient(lenient, value);
-    lost_text(column, row, lenient, "a byte that is not UTF-8");
+    lost_text(column, row, lenient, fmt::format("byte {} is not UTF-8", at + 1));
     return true;
   }
   column.buffer->append_bytes(row, value);
@@ -170,10 +170,10 @@ bool utf8(DecodeColumn& column, std::size_t row, ByteView value) {
 }
 
 bool code_page_text(DecodeColumn& column, std::size_t row, ByteView value) {
-  if (column.page->decode(column.buffer->values, value) != text::npos) {
+  if (const std::size_t at = column.page->decode(column.buffer->values, value); at != text::npos) {
     ByteBuffer lenient;
     column.page->decode_lenient(lenient, value);
-    lost_text(column, row, lenient, fmt::format("a byte that is not in code page {}", column.page->number()));
+    lost_text(column, row, lenient, fmt::format("byte {} is not in code page {}", at + 1, column.page->number()));
     return true;
   }
   end_text(column, row);

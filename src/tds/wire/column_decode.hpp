@@ -17,6 +17,7 @@ struct DecodeColumn {
   const text::CodePage* page = nullptr;
   rows::ColumnLoss* loss = nullptr;
   const std::string* name = nullptr;
+  std::uint64_t rows_before = 0;   // of the slice, in earlier batches
   std::int64_t factor = 1;         // units of the Batch per unit of the wire (times)
   std::int64_t units_per_day = 0;  // of the Batch (timestamps)
   std::size_t time_bytes = 0;

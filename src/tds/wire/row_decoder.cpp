@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/limits.hpp"
 #include "base/text.hpp"
+#include "rows/format.hpp"
 #include "tds/wire/collation.hpp"
 #include "tds/wire/column_decode.hpp"
 #include "tds/wire/logical_type.hpp"
@@ -159,7 +160,10 @@ RowDecoder::Step RowDecoder::begin_row(const std::uint8_t*& at, const std::uint8
     batch_ = pool_->take();
     batch_rows_ = 0;
     batch_wire_bytes_ = 0;
-    for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].buffer = &batch_->buffer(i);
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      columns_[i].buffer = &batch_->buffer(i);
+      columns_[i].rows_before = rows_taken_;
+    }
   }
   return Step::ok;
 }
@@ -314,6 +318,7 @@ RowDecoder::Step RowDecoder::store(Column& column, ByteView bytes) {
   } catch (Error& error) {
     error.with_column(*column.name);
     error.with_row(rows_taken_ + batch_rows_ + 1);
+    error.with_hint(key_of_row());
     error_ = std::current_exception();
     discard();
     return Step::ok;
@@ -323,6 +328,19 @@ RowDecoder::Step RowDecoder::store(Column& column, ByteView bytes) {
     return Step::ok;
   }
   return bad(column, "a value does not have the form of its type");
+}
+
+// "the row has id = 42": of the columns before the one at hand.
+std::string RowDecoder::key_of_row() const {
+  std::string text;
+  for (const std::size_t i : key_) {
+    if (i >= column_) continue;
+    const rows::Field& field = schema_->fields[i];
+    text += fmt::format("{}{} = {}", text.empty() ? "the row has " : ", ", field.name,
+                        cut_for_message(rows::value_text(field.type, columns_[i].buffer->view(), batch_rows_),
+                                        limits::error_value_chars));
+  }
+  return text;
 }
 
 void RowDecoder::store_null(Column& column) {

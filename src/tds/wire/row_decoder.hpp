@@ -35,6 +35,8 @@ class RowDecoder {
   const rows::SchemaPtr& schema() const noexcept { return schema_; }  // null when it only reads past
   const std::vector<ColumnMeta>& metadata() const noexcept { return metadata_; }
 
+  // Columns whose values name a row in an error, where they stand before the column that has it.
+  void name_rows_by(std::vector<std::size_t> key) { key_ = std::move(key); }
   // As TokenSink::on_rows. `paused` when the batch has reached batch_bytes: take() it.
   RowProgress rows(ByteView bytes);
   // The rows decoded since the last take(), sealed; null when there are none.
@@ -60,6 +62,7 @@ class RowDecoder {
   Step gathered(Column& column);
   Step bad(const Column& column, const char* what);
   bool null_in_bitmap(std::size_t column) const noexcept;
+  std::string key_of_row() const;
 
   std::vector<ColumnMeta> metadata_;
   rows::SchemaPtr schema_;
@@ -67,6 +70,7 @@ class RowDecoder {
   std::shared_ptr<rows::BatchPool> pool_;
   rows::BatchPtr batch_;
   std::size_t batch_bytes_;
+  std::vector<std::size_t> key_;
 
   // Where decoding stands.
   bool in_row_ = false;
