@@ -130,6 +130,14 @@ inline constexpr std::size_t pg_copy_block_rows_max = 256;  // as fit into a fir
 inline constexpr int pg_slices_max = 10'000;                // of one plan
 inline constexpr int pg_sample_rows = 100'000;              // read to find the bounds of key ranges
 
+// SQL Server as a source
+inline constexpr milliseconds mssql_read_lock_wait{30'000};   // LOCK_TIMEOUT where read.lock_timeout_ms is not given
+inline constexpr milliseconds mssql_slices_timeout{600'000};  // one query that looks for bounds or values
+inline constexpr int mssql_slices_max = 10'000;               // of one plan
+inline constexpr std::uint64_t mssql_small_table_rows = 100'000;    // below it, one slice is enough
+inline constexpr std::uint64_t mssql_sample_from_rows = 1'000'000;  // bounds come from a sample above it
+inline constexpr std::uint64_t mssql_sample_rows = 100'000;         // of the sample, about
+inline constexpr seconds mssql_values_remembered{300};  // values that the plan has found serve a reading so long
 // SQL Server as a target
 inline constexpr milliseconds mssql_session_wait{60'000};  // for a free one of a connection's max_sessions
 inline constexpr seconds mssql_keep_alive_every{30};       // a query on the session that holds the target's lock

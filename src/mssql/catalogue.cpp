@@ -67,6 +67,10 @@ ColumnFacts column_of(const Row& row) {
   column.period = row.integer("generated_always_type") != 0;
   column.encrypted = row.integer("encryption_type") != 0;
   column.column_set = row.truth("is_column_set");
+  column.sparse = row.truth("is_sparse");
+  column.hidden = row.truth("is_hidden");
+  column.masked = row.truth("is_masked");
+  column.declared = row.text("declared_type");
   column.has_default = row.integer("default_object_id") != 0;
   constexpr std::int64_t timestamp_type = 189;
   column.rowversion = row.integer("system_type_id") == timestamp_type;
@@ -106,19 +110,25 @@ Task<void> read_properties(const Lease* lease, TableFacts* table) {
   table->external = row.truth("is_external");
 }
 
-Task<void> read_columns(const Lease* lease, TableFacts* table) {
+// The catalogue of all columns, the metadata of those wanted (all where none are named): a login may be denied others.
+Task<void> read_columns(const Lease* lease, TableFacts* table, const std::vector<std::string>* wanted) {
   const ResultSet set = co_await lease->query_if_there(
-      fmt::format("SELECT * FROM sys.columns WHERE object_id = {} ORDER BY column_id", table->object_id));
+      fmt::format("SELECT *, TYPE_NAME(user_type_id) AS declared_type FROM sys.columns WHERE object_id = {} ORDER BY "
+                  "column_id",
+                  table->object_id));
+  for_each_row(set, [&](const Row& row) { table->columns.push_back(column_of(row)); });
   std::string list;
-  for_each_row(set, [&](const Row& row) {
-    table->columns.push_back(column_of(row));
-    list += (list.empty() ? "" : ", ") + quoted(table->columns.back().name);
-  });
-  if (table->columns.empty()) co_return;
+  std::vector<ColumnFacts*> described;
+  for (ColumnFacts& column : table->columns) {
+    if (!wanted->empty() && std::ranges::find(*wanted, column.name) == wanted->end()) continue;
+    list += (list.empty() ? "" : ", ") + quoted(column.name);
+    described.push_back(&column);
+  }
+  if (described.empty()) co_return;
   std::vector<tds::ColumnMeta> metadata = co_await read_metadata(*lease, table->quoted_name(), std::move(list));
-  for (std::size_t i = 0; i < table->columns.size(); ++i) {
-    table->columns[i].meta = std::move(metadata[i]);
-    table->columns[i].native = tds::type_name(table->columns[i].meta.type);
+  for (std::size_t i = 0; i < described.size(); ++i) {
+    described[i]->meta = std::move(metadata[i]);
+    described[i]->native = tds::type_name(described[i]->meta.type);
   }
 }
 
@@ -223,13 +233,88 @@ Task<TableFacts> read_table(const Lease& lease, std::string schema, std::string 
   co_await check_schema(&lease, &table);
   co_await read_object(&lease, &table);
   if (!table.exists || table.kind != "U") co_return table;
+  const std::vector<std::string> all;
   co_await read_properties(&lease, &table);
-  co_await read_columns(&lease, &table);
+  co_await read_columns(&lease, &table, &all);
   co_await read_indexes(&lease, &table);
   co_await read_constraints(&lease, &table);
   co_await read_triggers(&lease, &table);
   co_await read_identity(&lease, &table);
   co_return table;
+}
+
+Task<TableFacts> read_relation(const Lease& lease, std::string schema, std::string name,
+                               std::vector<std::string> columns) {
+  TableFacts table;
+  table.schema = std::move(schema);
+  table.name = std::move(name);
+  co_await read_object(&lease, &table);
+  if (!table.exists) co_return table;
+  if (table.kind == "SN") {
+    const ResultSet set = co_await lease.query_if_there(
+        fmt::format("SELECT base_object_name FROM sys.synonyms WHERE object_id = {}", table.object_id));
+    if (!set.rows.empty()) table.stands_for = Row(set, 0).text("base_object_name");
+  }
+  if (table.kind != "U" && table.kind != "V") co_return table;
+  co_await read_columns(&lease, &table, &columns);
+  if (table.kind != "U") co_return table;
+  co_await read_properties(&lease, &table);
+  co_await read_indexes(&lease, &table);
+  co_await read_constraints(&lease, &table);
+  co_await read_triggers(&lease, &table);
+  co_return table;
+}
+
+Task<StorageFacts> read_storage(const Lease& lease, std::int64_t object_id) {
+  StorageFacts facts;
+  const ResultSet parts = co_await lease.query_if_there(
+      fmt::format("SELECT partition_number, SUM(rows) AS row_count FROM sys.partitions WHERE object_id = {} AND "
+                  "index_id IN (0, 1) GROUP BY partition_number ORDER BY partition_number",
+                  object_id));
+  for_each_row(parts, [&](const Row& row) {
+    const auto rows = static_cast<std::uint64_t>(std::max<std::int64_t>(row.integer("row_count"), 0));
+    facts.partition_rows.push_back(rows);
+    facts.rows = facts.rows.value_or(0) + rows;
+  });
+  const ResultSet pages = co_await lease.query_if_there(
+      fmt::format("SELECT SUM(u.used_pages) AS pages FROM sys.partitions AS p JOIN sys.allocation_units AS u ON "
+                  "u.container_id = p.partition_id WHERE p.object_id = {} AND p.index_id IN (0, 1)",
+                  object_id));
+  constexpr std::uint64_t page_bytes = 8192;
+  if (!pages.rows.empty() && !pages.at(0, "pages").is_null()) {
+    facts.bytes = static_cast<std::uint64_t>(pages.at(0, "pages").integer()) * page_bytes;
+  }
+  const ResultSet function = co_await lease.query_if_there(
+      fmt::format("SELECT f.name AS function_name, c.name AS column_name FROM sys.indexes AS i JOIN "
+                  "sys.partition_schemes AS s ON s.data_space_id = i.data_space_id JOIN sys.partition_functions AS f "
+                  "ON f.function_id = s.function_id JOIN sys.index_columns AS k ON k.object_id = i.object_id AND "
+                  "k.index_id = i.index_id AND k.partition_ordinal = 1 JOIN sys.columns AS c ON c.object_id = "
+                  "i.object_id AND c.column_id = k.column_id WHERE i.object_id = {} AND i.index_id IN (0, 1)",
+                  object_id));
+  if (!function.rows.empty()) {
+    facts.partition_function = Row(function, 0).text("function_name");
+    facts.partition_column = Row(function, 0).text("column_name");
+  }
+  co_return facts;
+}
+
+Task<ReadingFacts> read_reading_facts(const Lease& lease) {
+  const ResultSet set = co_await lease.query_if_there("SELECT * FROM sys.databases WHERE database_id = DB_ID()");
+  if (set.rows.empty()) co_return ReadingFacts{};
+  const Row row(set, 0);
+  co_return ReadingFacts{.snapshot_allowed = row.integer("snapshot_isolation_state") == 1,
+                         .versioned_reads = row.truth("is_read_committed_snapshot_on")};
+}
+
+Task<std::vector<std::string>> read_filters(const Lease& lease, std::int64_t object_id) {
+  const ResultSet set = co_await lease.query_if_there(
+      fmt::format("SELECT OBJECT_SCHEMA_NAME(p.object_id) AS schema_name, p.name AS policy_name FROM "
+                  "sys.security_predicates AS f JOIN sys.security_policies AS p ON p.object_id = f.object_id WHERE "
+                  "f.target_object_id = {} AND f.predicate_type = 0 AND p.is_enabled = 1",
+                  object_id));
+  std::vector<std::string> out;
+  for_each_row(set, [&](const Row& row) { out.push_back(quoted(row.text("schema_name"), row.text("policy_name"))); });
+  co_return out;
 }
 
 Task<std::vector<Dependant>> read_dependants(const Lease& lease, const TableFacts& table) {

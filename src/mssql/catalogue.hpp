@@ -40,7 +40,11 @@ struct ColumnFacts {
   bool period = false;  // GENERATED ALWAYS
   bool encrypted = false;
   bool column_set = false;
+  bool sparse = false;
+  bool hidden = false;  // a period column that SELECT * does not show
+  bool masked = false;  // dynamic data masking
   bool has_default = false;
+  std::string declared;  // the type's name as the catalogue has it: "json", an alias type's own
   bool insertable() const noexcept { return !computed && !rowversion && !period && !column_set; }
   std::string why_not_insertable() const;
 };
@@ -91,6 +95,7 @@ struct TableFacts {
   std::vector<std::string> defaults;  // "DF_x (column)"
   std::string identity_seed;          // of the identity column, as text
   std::string identity_increment;
+  std::string stands_for;  // synonym: the object it names, in the server's quoting
 
   std::string quoted_name() const;
   const ColumnFacts* column(std::string_view column_name) const noexcept;
@@ -101,6 +106,21 @@ struct TableFacts {
   bool columnstore() const noexcept;  // clustered
   // Everything that a load relies on, as one text: differs when somebody has changed the table.
   std::string definition() const;
+};
+
+// How a table's rows lie: for estimates and slices. None of it needs a special right.
+struct StorageFacts {
+  std::optional<std::uint64_t> rows;
+  std::optional<std::uint64_t> bytes;  // of all pages in use
+  std::string partition_function;      // empty: not partitioned
+  std::string partition_column;
+  std::vector<std::uint64_t> partition_rows;  // of partition 1, 2, …
+};
+
+// What of the database decides how its rows can be read.
+struct ReadingFacts {
+  bool snapshot_allowed = false;  // ALLOW_SNAPSHOT_ISOLATION is ON
+  bool versioned_reads = false;   // READ_COMMITTED_SNAPSHOT is ON
 };
 
 // What hangs on a table that is to be replaced.
@@ -119,6 +139,14 @@ async::Task<ServerFacts> read_server(const Lease& lease);
 // `schema` and `name` as the user wrote them; exists = false when there is no such object. Error(not_found,
 // "schema_missing").
 async::Task<TableFacts> read_table(const Lease& lease, std::string schema, std::string name);
+// A table, view or synonym as something to read: `columns` (all where empty) get metadata, the others only their
+// names; nothing that loading needs (identity's seed, foreign keys of others). exists and kind tell the rest.
+async::Task<TableFacts> read_relation(const Lease& lease, std::string schema, std::string name,
+                                      std::vector<std::string> columns);
+async::Task<StorageFacts> read_storage(const Lease& lease, std::int64_t object_id);
+async::Task<ReadingFacts> read_reading_facts(const Lease& lease);
+// Security policies that filter what a reader sees of the table: "[s].[policy]".
+async::Task<std::vector<std::string>> read_filters(const Lease& lease, std::int64_t object_id);
 async::Task<std::vector<Dependant>> read_dependants(const Lease& lease, const TableFacts& table);
 async::Task<Rights> read_rights(const Lease& lease, const TableFacts& table);
 async::Task<bool> read_is_empty(const Lease& lease, const TableFacts& table);

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "base/error.hpp"
 #include "mssql/dialect.hpp"
+#include "mssql/source.hpp"
 #include "mssql/target.hpp"
 
 namespace rowferry::mssql {
@@ -20,9 +20,13 @@ class ConnectionImpl final : public system::Connection {
 
   bool honours(std::string_view field, std::string_view value) const override {
     // keep_nulls false would need the target's defaults in staging: not offered.
-    static constexpr std::array<std::string_view, 5> honoured{
-        "load.table_lock", "load.check_constraints", "load.fire_triggers", "load.keep_identity", "load.analyze"};
-    (void)value;
+    static constexpr std::array<std::string_view, 10> honoured{
+        "load.table_lock",     "load.check_constraints",   "load.fire_triggers",   "load.keep_identity",
+        "load.analyze",        "read.read_only_intent",    "read.lock_timeout_ms", "read.maxdop",
+        "columns.keep_offset", "columns.variant_base_type"};
+    if (field == "read.isolation") {
+      return value == "snapshot" || value == "read_committed" || value == "read_uncommitted" || value == "auto";
+    }
     for (const std::string_view known : honoured) {
       if (field == known) return true;
     }
@@ -31,9 +35,7 @@ class ConnectionImpl final : public system::Connection {
 
   system::TableName parse_table(std::string_view text) const override { return mssql::parse_table(text); }
 
-  std::unique_ptr<system::Source> make_source() override {
-    throw Error(Category::unsupported, "not_a_source", "SQL Server cannot be read from yet").with_connection(name());
-  }
+  std::unique_ptr<system::Source> make_source() override { return std::make_unique<SourceImpl>(pool_); }
   std::unique_ptr<system::Target> make_target() override { return std::make_unique<TargetImpl>(pool_); }
 
  private:

@@ -1,4 +1,4 @@
-// A configured SQL Server: makes Targets (a Source comes with the route that reads from SQL Server).
+// A configured SQL Server: makes Sources and Targets.
 //
 // Sessions of one connection are counted against max_sessions, whatever transfer uses them; who finds none free waits,
 // within the connect timeout.

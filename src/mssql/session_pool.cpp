@@ -134,6 +134,7 @@ Task<std::unique_ptr<tds::Session>> SessionPool::connect(SessionSettings setting
   login.ca_file = options_.ca_file;
   login.server_name = options_.server_name;
   login.connect_timeout = options_.connect_timeout;
+  login.read_only_intent = settings.read_only_intent;
   try {
     co_return co_await tds::Session::connect(loop_, std::move(login));
   } catch (const Error& error) {
@@ -146,9 +147,9 @@ std::string session_setup(const SessionSettings& settings) {
       "SET XACT_ABORT ON; SET NOCOUNT OFF; SET IMPLICIT_TRANSACTIONS OFF; SET CURSOR_CLOSE_ON_COMMIT OFF; "
       "SET ANSI_NULLS ON; SET ANSI_NULL_DFLT_ON ON; SET ANSI_PADDING ON; SET ANSI_WARNINGS ON; SET ARITHABORT ON; "
       "SET CONCAT_NULL_YIELDS_NULL ON; SET QUOTED_IDENTIFIER ON; SET NUMERIC_ROUNDABORT OFF; "
-      "SET TEXTSIZE 2147483647; SET LOCK_TIMEOUT {}; SET DEADLOCK_PRIORITY {}; "
-      "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
-      settings.lock_timeout_ms, settings.yields_in_deadlocks ? "LOW" : "NORMAL");
+      "SET LANGUAGE us_english; SET DATEFIRST 7; SET DATEFORMAT mdy; SET ROWCOUNT 0; "
+      "SET TEXTSIZE 2147483647; SET LOCK_TIMEOUT {}; SET DEADLOCK_PRIORITY {}; SET TRANSACTION ISOLATION LEVEL {}",
+      settings.lock_timeout_ms, settings.yields_in_deadlocks ? "LOW" : "NORMAL", settings.isolation);
 }
 
 }  // namespace rowferry::mssql

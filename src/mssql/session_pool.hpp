@@ -16,6 +16,8 @@ struct SessionSettings {
   std::string database;  // empty: the connection's
   int lock_timeout_ms = 5000;
   bool yields_in_deadlocks = true;  // DEADLOCK_PRIORITY LOW; false: NORMAL
+  std::string isolation = "READ COMMITTED";
+  bool read_only_intent = false;
 };
 
 class SessionPool;

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "mssql/dialect.hpp"
 #include "mssql/errors.hpp"
+#include "mssql/origin.hpp"
 
 namespace rowferry::mssql {
 
@@ -14,10 +15,6 @@ using async::Task;
 using system::TargetRequest;
 
 namespace {
-
-std::string database_of(const TargetRequest& request) {
-  return request.table.parts.size() == 3 ? request.table.parts[0] : std::string();
-}
 
 std::string why_not_loadable(const ColumnFacts& column) {
   if (column.encrypted) return "it is encrypted by the client (Always Encrypted)";
@@ -77,7 +74,8 @@ system::TargetColumn target_column(const ColumnFacts& column) {
 }
 
 Task<Lease> TargetImpl::open(const TargetRequest* request) {
-  co_return co_await pool_.open({.database = database_of(*request), .lock_timeout_ms = request->load.lock_timeout_ms});
+  co_return co_await pool_.open(
+      {.database = database_of(request->table), .lock_timeout_ms = request->load.lock_timeout_ms});
 }
 
 Task<Place> TargetImpl::place_of(const Lease* lease, const TargetRequest* request) {
@@ -88,7 +86,7 @@ Task<Place> TargetImpl::place_of(const Lease* lease, const TargetRequest* reques
   }
   server_ = co_await read_server(*lease);
   Place place;
-  place.database = database_of(*request);
+  place.database = database_of(request->table);
   place.table = parts.back();
   if (parts.size() > 1) place.schema = parts[parts.size() - 2];
   if (place.schema.empty()) place.schema = server_.default_schema;

@@ -33,6 +33,7 @@ struct SourceColumn {
   bool any_decimal = false;      // a decimal without bounds: read_type may be any decimal(p,s) the plan chooses
   bool can_read_as_text = true;  // read_as_text is possible
   bool can_read_as_json = false;
+  bool can_read_as_bytes = false;           // read_type may be binary: the value's bytes, EWKB of what is spatial
   bool text_only = false;                   // no binary form here: `type` is text and is read by the source's own cast
   std::optional<std::uint32_t> text_width;  // widest text of a fixed-width type, in characters
   bool has_offset = false;                  // ColumnPart::offset can be read

@@ -377,6 +377,8 @@ class Matcher {
     const bool text_target = plan.write_type.id == rows::TypeId::text || plan.write_type.id == rows::TypeId::json;
     if (from.any_decimal && plan.write_type.id == rows::TypeId::decimal) {
       plan.read_type = plan.write_type;
+    } else if (from.can_read_as_bytes && plan.write_type.id == rows::TypeId::binary) {
+      plan.read_type = rows::Type::binary();
     } else if ((as_text || text_target) && !text_source && from.can_read_as_text) {
       plan.read_as_text = true;
       plan.read_type = rows::Type::text(from.text_width.value_or(0));
