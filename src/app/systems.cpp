@@ -17,16 +17,18 @@ SecretReader reader_of(const SecretSource& source) {
   return [source] { return source.read(); };
 }
 
-Made make_postgres(net::Loop& loop, const ConnectionConfig& c, const ServerConfig& /*server*/) {
+Made make_postgres(net::Loop& loop, const ConnectionConfig& c, const ServerConfig& server) {
   return std::make_unique<postgres::PostgresConnection>(
-      loop, postgres::ConnectionConfig{.name = c.name,
-                                       .dsn = c.dsn,
-                                       .password = reader_of(c.password),
-                                       .writable = c.writable,
-                                       .max_sessions = static_cast<std::size_t>(c.max_sessions),
-                                       .connect_timeout = c.connect_timeout,
-                                       .application_name = c.application_name,
-                                       .ledger_schema = c.ledger_schema});
+      loop,
+      postgres::ConnectionConfig{.name = c.name,
+                                 .dsn = c.dsn,
+                                 .password = reader_of(c.password),
+                                 .writable = c.writable,
+                                 .max_sessions = static_cast<std::size_t>(c.max_sessions),
+                                 .connect_timeout = c.connect_timeout,
+                                 .application_name = c.application_name,
+                                 .ledger_schema = c.ledger_schema,
+                                 .ledger_keep = std::chrono::duration_cast<std::chrono::hours>(server.ledger_keep)});
 }
 
 tds::Encrypt encrypt_of(Encrypt value) {

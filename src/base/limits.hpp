@@ -127,6 +127,15 @@ inline constexpr milliseconds pg_copy_fail_wait{2'000};     // for a COPY that w
 inline constexpr milliseconds pg_decode_slice{1};           // decoded at a stretch before others run
 inline constexpr std::size_t pg_copy_block_rows_min = 16;   // rows that are encoded column by column at once: as many
 inline constexpr std::size_t pg_copy_block_rows_max = 256;  // as fit into a first-level cache
+inline constexpr milliseconds pg_keep_alive_wait{15'000};  // for the answer of the session that holds the target's lock
+inline constexpr int pg_target_lock_tries_max = 10;        // to take a lost one again
+inline constexpr milliseconds pg_target_lock_pause{100};   // after the first of them, more after each
+inline constexpr milliseconds pg_commit_wait{300'000};     // a COMMIT that was sent is awaited so long
+inline constexpr milliseconds pg_rollback_wait{15'000};    // else the session is closed, which rolls back too
+inline constexpr milliseconds pg_ledger_lock_wait{15'000};  // for a COMMIT in flight to show itself
+inline constexpr int pg_finalize_tries_max = 3;             // after deadlocks and lock timeouts
+inline constexpr int pg_swap_tries_max = 10;                // of statements that lock what others use
+inline constexpr milliseconds pg_swap_pause{200};           // after the first of them, more after each
 inline constexpr int pg_slices_max = 10'000;                // of one plan
 inline constexpr int pg_sample_rows = 100'000;              // read to find the bounds of key ranges
 

@@ -14,6 +14,7 @@ PostgresConnection::PostgresConnection(net::Loop& loop, ConnectionConfig config)
   options->connect_timeout = config_.connect_timeout;
   options->application_name = config_.application_name;
   shared_ = std::make_shared<Shared>(loop, std::move(options), std::max<std::size_t>(config_.max_sessions, 1));
+  shared_->ledger_keep = config_.ledger_keep;
 }
 
 bool PostgresConnection::honours(std::string_view field, std::string_view value) const {

@@ -17,6 +17,7 @@ struct ConnectionConfig {
   std::chrono::milliseconds connect_timeout{0};  // 0: limits::connect_timeout
   std::string application_name;                  // "": rowferry
   std::string ledger_schema;
+  std::chrono::hours ledger_keep = limits::ledger_keep;
 };
 
 class PostgresConnection final : public system::Connection {

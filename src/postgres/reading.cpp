@@ -197,6 +197,13 @@ async::Task<void> ReadingState::start() {
   co_await async::when_all(std::move(tasks));
 }
 
+async::Task<void> ReadingState::start_alone(Session* session) {
+  co_await session->query(std::string(begin_snapshot));
+  origin = co_await look_up(*session, request.what);
+  bind_columns();
+  slices = co_await make_slices(*session, origin, {.by = system::SliceBy::none, .column = "", .bounds = {}});
+}
+
 async::Task<void> ReadingState::make_ready(std::size_t worker) { ready[worker] = co_await make_worker(1); }
 
 async::Task<std::unique_ptr<Session>> ReadingState::import_snapshot() {

@@ -23,6 +23,8 @@ struct ReadingState : std::enable_shared_from_this<ReadingState> {
   ReadingState(std::shared_ptr<Shared> the_shared, const system::ReadRequest& the_request);
 
   async::Task<void> start();
+  // For one reader in a transaction of its own, without shared snapshot and locks: catalogue, columns and one slice.
+  async::Task<void> start_alone(Session* session);
   // A session under the snapshot with all locks. `attempts` above 1: with pauses between them (locks are not waited
   // for).
   async::Task<std::unique_ptr<Session>> make_worker(int attempts);

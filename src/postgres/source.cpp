@@ -79,7 +79,7 @@ async::Task<SessionLease> SessionLease::take(std::shared_ptr<Shared> shared, std
     throw Error(Category::input, "max_sessions",
                 fmt::format("{} sessions are needed at the same time, and the connection allows {}", count, most))
         .with_connection(shared->options->name)
-        .with_hint("raise max_sessions of the connection, or use fewer export workers");
+        .with_hint("raise max_sessions of the connection, or use fewer workers");
   }
   co_await shared->sessions.acquire(count);
   co_return SessionLease(std::move(shared), count);

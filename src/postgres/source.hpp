@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "async/waiter.hpp"
+#include "base/limits.hpp"
 #include "postgres/catalogue.hpp"
 #include "postgres/session.hpp"
 #include "system/source.hpp"
@@ -17,6 +18,7 @@ struct Shared {
   net::Loop& loop;
   std::shared_ptr<const SessionOptions> options;
   async::Budget sessions;
+  std::chrono::hours ledger_keep = limits::ledger_keep;  // older rows are forgotten after a successful transfer
 };
 
 // Sessions that may be open; given back when it dies.

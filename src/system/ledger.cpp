@@ -41,7 +41,7 @@ Remains remains_of(std::vector<LedgerEntry> entries, bool finalized, const std::
     } else if (entry.step == step_staging) {
       const bool there = std::ranges::find(staging_there, entry.staging) != staging_there.end();
       if (there) out.staging_attempt = std::max(out.staging_attempt, entry.attempt);
-    } else {
+    } else if (entry.step.starts_with("slice ")) {
       out.slices.push_back(std::move(entry));
     }
   }
