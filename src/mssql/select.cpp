@@ -57,7 +57,6 @@ std::string text_expression(const OriginColumn& column, const std::string& name)
     case DataType::moneyn:
       return converted(2);
     case DataType::date:
-      return converted(23);
     case DataType::time:
     case DataType::datetime2:
     case DataType::datetimeoffset:

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/limits.hpp"
+#include "mssql/bounds.hpp"
 #include "mssql/dialect.hpp"
 #include "tds/wire/type_info.hpp"
 
@@ -61,10 +62,9 @@ Task<OriginColumn> column_to_cut(const Lease* lease, const Origin* origin, const
 
 void need_order(const OriginColumn& column) {
   if (order_of(column) != Order::none) return;
-  throw impossible(
-      fmt::format("column \"{}\" cannot cut slices: {} has no order that the server compares by", column.facts.name,
-                  column.meta.type.plp() ? "a type without a length" : column.facts.native),
-      "slices.column")
+  throw impossible(fmt::format("column \"{}\" cannot cut slices: {} has no order that the server compares by",
+                               column.facts.name, column.facts.native),
+                   "slices.column")
       .with_column(column.facts.name)
       .with_hint("name a number, date, uniqueidentifier or a text or binary column with a length");
 }
@@ -77,15 +77,25 @@ Task<bool> has_nulls(const Lease* lease, const Origin* origin, const OriginColum
   co_return any;
 }
 
+// A bound may be any value: without the seventh digit of a second, which other systems do not have.
+tds::Value coarse(const OriginColumn& column, tds::Value value) {
+  constexpr int finest = 7;
+  if (order_of(column) != Order::temporal || column.facts.type.digits != finest) return value;
+  std::string text = value.text();
+  const std::size_t point = text.find('.');
+  if (point != std::string::npos && text.size() > point + finest) text[point + finest] = '0';
+  value.value = std::move(text);
+  return value;
+}
+
 std::vector<Found> found_bounds(const OriginColumn& column, const tds::ResultSet& set) {
   std::vector<Found> bounds;
   // The first is the least value: below it there is nothing.
   for (std::size_t row = 1; row < set.rows.size(); ++row) {
-    const tds::Value& value = set.at(row, "bound");
+    const tds::Value value = coarse(column, set.at(row, "bound"));
     // A bound that cannot be written is left out: two ranges become one.
-    if (const std::optional<std::string> sql = literal_of(column, value)) {
-      bounds.push_back({*sql, printed(column, value)});
-    }
+    const std::optional<std::string> sql = literal_of(column, value);
+    if (sql && (bounds.empty() || bounds.back().literal != *sql)) bounds.push_back({*sql, printed(column, value)});
   }
   return bounds;
 }
@@ -158,6 +168,36 @@ Task<SlicePlan> by_range(const Lease* lease, const Origin* origin, std::string n
   const std::vector<Found> bounds = co_await bounds_of(lease, origin, &column, count);
   const bool nulls = co_await has_nulls(lease, origin, &column);
   add_ranges(plan, column, bounds, nulls, origin->where.empty() ? origin->storage.rows : std::nullopt);
+  co_return plan;
+}
+
+std::string range_text(const std::string& name, const SliceBounds& bounds) {
+  std::string text;
+  if (bounds.low) text = *bounds.low + " <= " + name;
+  if (bounds.high) text += (text.empty() ? name : std::string()) + " < " + *bounds.high;
+  return text.empty() ? name + " is not NULL" : cut_for_message(text, predicate_chars);
+}
+
+Slice null_slice(const std::string& name) {
+  return {.predicate = name + " is NULL",
+          .spec = quoted(name) + " IS NULL",
+          .row_estimate = {},
+          .bounds = SliceBounds{.kind = SliceBounds::Kind::null, .column = name, .value = {}, .low = {}, .high = {}}};
+}
+
+// Cut where the target's partitions are.
+Task<SlicePlan> by_given(const Lease* lease, const Origin* origin, const system::SliceRequest* request) {
+  const OriginColumn column = co_await column_to_cut(lease, origin, &request->column);
+  need_order(column);
+  SlicePlan plan{.by = SliceBy::range, .reason = "cut where the target's partitions are"};
+  const bool nulls = co_await has_nulls(lease, origin, &column);
+  for (const SliceBounds& bounds : request->bounds) {
+    add(plan, {.predicate = range_text(request->column, bounds),
+               .spec = given_condition(column, bounds, nulls),
+               .row_estimate = {},
+               .bounds = bounds});
+  }
+  if (nulls) add(plan, null_slice(request->column));
   co_return plan;
 }
 
@@ -361,30 +401,21 @@ void add_ranges(SlicePlan& plan, const OriginColumn& column, const std::vector<F
   for (std::size_t i = 0; i <= bounds.size(); ++i) {
     Slice slice;
     SliceBounds part{.kind = SliceBounds::Kind::range, .column = name, .value = {}, .low = {}, .high = {}};
-    std::string text;
     if (i > 0) {
       slice.spec = fmt::format("{} >= {}", sql, bounds[i - 1].literal);
-      text = bounds[i - 1].printed + " <= " + name;
       part.low = bounds[i - 1].printed;
     }
     if (i < bounds.size()) {
       slice.spec += fmt::format("{}{} < {}", slice.spec.empty() ? "" : " AND ", sql, bounds[i].literal);
-      text += (text.empty() ? name : std::string()) + " < " + bounds[i].printed;
       part.high = bounds[i].printed;
     }
     if (slice.spec.empty() && nulls) slice.spec = sql + " IS NOT NULL";
-    slice.predicate =
-        text.empty() ? (nulls ? name + " is not NULL" : "all rows") : cut_for_message(text, predicate_chars);
+    slice.predicate = slice.spec.empty() ? "all rows" : range_text(name, part);
     if (rows) slice.row_estimate = *rows / (bounds.size() + 1);
     if (same_everywhere) slice.bounds = std::move(part);
     add(plan, std::move(slice));
   }
-  if (!nulls) return;
-  add(plan,
-      {.predicate = name + " is NULL",
-       .spec = sql + " IS NULL",
-       .row_estimate = {},
-       .bounds = SliceBounds{.kind = SliceBounds::Kind::null, .column = name, .value = {}, .low = {}, .high = {}}});
+  if (nulls) add(plan, null_slice(name));
 }
 
 void add_partitions(SlicePlan& plan, const StorageFacts& storage) {
@@ -416,12 +447,7 @@ void add_partitions(SlicePlan& plan, const StorageFacts& storage) {
 
 Slice value_slice(const OriginColumn& column, const tds::Value& value, const tds::Value& bytes) {
   const std::string& name = column.facts.name;
-  if (value.is_null()) {
-    return {.predicate = name + " is NULL",
-            .spec = quoted(name) + " IS NULL",
-            .row_estimate = {},
-            .bounds = SliceBounds{.kind = SliceBounds::Kind::null, .column = name, .value = {}, .low = {}, .high = {}}};
-  }
+  if (value.is_null()) return null_slice(name);
   const std::string text = printed(column, value);
   return {
       .predicate = fmt::format("{} = {}", name, cut_for_message(text, predicate_chars / 2)),
@@ -462,6 +488,7 @@ Task<std::vector<Slice>> value_slices(const Lease& lease, const Origin& origin, 
 
 Task<SlicePlan> make_slices(const Lease& lease, const Origin& origin, const system::SliceRequest& request) {
   const int count = std::max({request.count > 0 ? request.count : request.at_least, 1});
+  if (!request.bounds.empty()) co_return co_await by_given(&lease, &origin, &request);
   if (request.by == SliceBy::automatic) co_return co_await choose(&lease, &origin, &request, count);
   if (request.by == SliceBy::none) co_return whole(origin, "as asked for");
   if (request.by == SliceBy::partition) co_return by_partition(origin, "one slice for each partition that has rows");
