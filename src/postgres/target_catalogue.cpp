@@ -175,7 +175,7 @@ Task<void> find_indexes(Session* session, TableFacts* table) {
       "pg_catalog.substr(pg_catalog.pg_get_indexdef(i.indexrelid), pg_catalog.length('CREATE ' || "
       "CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END || 'INDEX ' || pg_catalog.quote_ident(c.relname) || ' ON ' "
       "|| "
-      "CASE WHEN c.relkind = 'I' THEN 'ONLY ' ELSE '' END || {1} || ' ') + 1) AS tail, "
+      "CASE WHEN c.relkind = 'I' THEN 'ONLY ' ELSE '' END || pg_catalog.format('%I.%I ', {1}, {2})) + 1) AS tail, "
       "coalesce((SELECT pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k "
       "WHERE k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u', 'x')), '') AS constr, "
       "(SELECT pg_catalog.string_agg(coalesce(a.attname, ''), pg_catalog.chr(1) ORDER BY k.position) "
@@ -184,7 +184,7 @@ Task<void> find_indexes(Session* session, TableFacts* table) {
       "WHERE k.position <= i.indnkeyatts) AS key_columns "
       "FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid "
       "WHERE i.indrelid = {0} ORDER BY i.indisprimary DESC, c.relname",
-      table->oid, quote_text(table->sql)));
+      table->oid, quote_text(table->schema), quote_text(table->name)));
   for (int i = 0; i < found.rows(); ++i) {
     IndexFacts index;
     index.name = found.text(i, "relname");
