@@ -1,8 +1,10 @@
 #include "postgres/connection.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "postgres/dialect.hpp"
+#include "postgres/target.hpp"
 
 namespace rowferry::postgres {
 
@@ -20,7 +22,13 @@ PostgresConnection::PostgresConnection(net::Loop& loop, ConnectionConfig config)
 bool PostgresConnection::honours(std::string_view field, std::string_view value) const {
   // Every reading is one snapshot; a weaker isolation cannot be had.
   if (field == "read.isolation") return value == "snapshot" || value == "auto";
-  return field == "read.lock_timeout_ms" || field == "columns.scan_numeric";
+  // merge is not there yet. Constraints are always checked, locks are the server's own, and keep_nulls false would need
+  // the target's defaults in staging.
+  static constexpr std::array<std::string_view, 11> honoured{
+      "read.lock_timeout_ms", "columns.scan_numeric", "target.partition",  "load.commit",
+      "load.freeze",          "load.unlogged",        "load.tablespace",   "load.exchange",
+      "load.analyze",         "load.keep_identity",   "load.fire_triggers"};
+  return std::ranges::find(honoured, field) != honoured.end();
 }
 
 system::TableName PostgresConnection::parse_table(std::string_view text) const { return postgres::parse_table(text); }
@@ -28,7 +36,7 @@ system::TableName PostgresConnection::parse_table(std::string_view text) const {
 std::unique_ptr<system::Source> PostgresConnection::make_source() { return std::make_unique<PostgresSource>(shared_); }
 
 std::unique_ptr<system::Target> PostgresConnection::make_target() {
-  throw Error(Category::unsupported, "not_a_target", "PostgreSQL cannot be a target yet").with_connection(config_.name);
+  return std::make_unique<PostgresTarget>(shared_, config_.ledger_schema);
 }
 
 }  // namespace rowferry::postgres

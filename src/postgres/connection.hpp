@@ -31,7 +31,6 @@ class PostgresConnection final : public system::Connection {
   bool honours(std::string_view field, std::string_view value) const override;
   system::TableName parse_table(std::string_view text) const override;
   std::unique_ptr<system::Source> make_source() override;
-  // Throws Error(unsupported, "not_a_target").
   std::unique_ptr<system::Target> make_target() override;
 
  private:

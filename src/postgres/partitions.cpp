@@ -270,6 +270,13 @@ std::string bound_check(const TableFacts& table, const SliceBounds& bounds) {
   return out;
 }
 
+// Empty where the condition by name alone would compare otherwise (the operators of an extension's type are not found
+// without its schema): ATTACH looks at the rows then.
+std::string attach_check(const TableFacts& table, const SliceBounds& bounds) {
+  const TypeFacts& type = facts_of(table).type;
+  return type.schema == "pg_catalog" || type.kind == 'e' ? bound_check(table, bounds) : "";
+}
+
 Task<std::set<std::string>> taken_names(Session* session, const std::string* schema, std::set<std::string> names) {
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + quote_text(name);
@@ -309,10 +316,17 @@ Task<void> name_missing(Session* session, const TableFacts* table, const std::ve
     place.schema = table->schema;
     place.name = std::move(name);
     place.bound = bound_sql(*table, one.bounds);
-    // The operators of an extension's type are not found by name alone: ATTACH looks at the rows then.
-    const TypeFacts& type = facts_of(*table).type;
-    if (type.schema == "pg_catalog" || type.kind == 'e') place.check = bound_check(*table, one.bounds);
+    place.check = attach_check(*table, one.bounds);
   }
+}
+
+// The lock of a look goes with the savepoint: others attach partitions meanwhile, which locks the default one.
+Task<Result> look_briefly(Session* session, std::string sql) {
+  const bool within = session->in_transaction();
+  if (within) co_await session->query("SAVEPOINT rowferry_look");
+  Result found = co_await session->query(std::move(sql));
+  if (within) co_await session->query("ROLLBACK TO SAVEPOINT rowferry_look; RELEASE SAVEPOINT rowferry_look");
+  co_return found;
 }
 
 // ATTACH refuses bounds of which the default partition has rows: better known before the load than behind it.
@@ -327,9 +341,7 @@ Task<void> check_default(Session* session, const TableFacts* table, const Partit
                        one.slice, other->sql, check);
   }
   if (sql.empty()) co_return;
-  const Result any = co_await session->query(fmt::format("SELECT EXISTS (SELECT 1 FROM {}) AS any", other->sql));
-  if (!any.boolean(0, "any")) co_return;
-  const Result found = co_await session->query(sql + " LIMIT 1");
+  const Result found = co_await look_briefly(session, sql + " LIMIT 1");
   if (found.rows() == 0) co_return;
   const auto at = static_cast<std::size_t>(found.integer(0, "i"));
   const auto one = std::ranges::find(*missing, at, &Missing::slice);
@@ -377,6 +389,7 @@ Task<std::vector<SlicePartition>> find_partitions(Session& session, const TableF
     if (const PartitionFacts* const part = places.find(wanted[i]); part != nullptr) {
       check_usable(*part, decision);
       out[i].existing = *part;
+      out[i].check = attach_check(table, wanted[i]);
     } else {
       missing.push_back({i, wanted[i]});
     }
@@ -428,13 +441,14 @@ SliceStatements make(const Decision& decision, const TableFacts& table, const Sl
   return out;
 }
 
-SliceStatements replace(const Decision& decision, const TableFacts& table, const PartitionFacts& part,
+SliceStatements replace(const Decision& decision, const TableFacts& table, const SlicePartition& place,
                         const std::string& fresh) {
+  const PartitionFacts& part = *place.existing;
   SliceStatements out;
   out.table = quote_table({{part.schema, fresh}});
   out.partition = part.sql;
   CloneParts parts = clone_parts(table);
-  if (!part.check.empty()) parts.checks.push_back(named_check(part.check));
+  if (!place.check.empty()) parts.checks.push_back(named_check(place.check));
   out.before.push_back(create_table(decision, out.table, parts.columns, parts.checks));
   out.build = clone_index_statements(table, out.table, fresh);
   // The owner stays: a table of another's must not become the role's.
@@ -442,7 +456,7 @@ SliceStatements replace(const Decision& decision, const TableFacts& table, const
                          part.owner, table.sql, part.sql, part.sql);
   out.swap += fmt::format("ALTER TABLE {} RENAME TO {}; ALTER TABLE {} ATTACH PARTITION {} {}", out.table,
                           quote_name(part.name), table.sql, part.sql, part.bound.text);
-  if (!part.check.empty()) out.swap += drop_check(part.sql);
+  if (!place.check.empty()) out.swap += drop_check(part.sql);
   std::vector<std::string> names;
   for (const IndexFacts& index : table.indexes) {
     if (!index.valid) continue;
@@ -450,9 +464,9 @@ SliceStatements replace(const Decision& decision, const TableFacts& table, const
         index.primary ? part.name + "_pkey" : fmt::format("{}_{}_idx", part.name, names.size() + 1);
     names.push_back(cut_name(name, name, false));
   }
-  TableFacts place;
-  place.schema = part.schema;
-  for (const std::string& sql : rename_index_statements(place, fresh, names)) out.swap += "; " + sql;
+  TableFacts beside;
+  beside.schema = part.schema;
+  for (const std::string& sql : rename_index_statements(beside, fresh, names)) out.swap += "; " + sql;
   for (const std::string& grant : part.grants) out.swap += "; " + grant_statement(grant, part.sql);
   return out;
 }
@@ -462,7 +476,7 @@ SliceStatements replace(const Decision& decision, const TableFacts& table, const
 SliceStatements slice_statements(const Decision& decision, const TableFacts& table, const SlicePartition& partition,
                                  const std::string& fresh) {
   if (!partition.existing) return make(decision, table, partition);
-  if (decision.exchange) return replace(decision, table, *partition.existing, fresh);
+  if (decision.exchange) return replace(decision, table, partition, fresh);
   return renew(decision, *partition.existing);
 }
 

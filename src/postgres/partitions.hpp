@@ -14,7 +14,7 @@ struct SlicePartition {
   std::string schema;
   std::string name;   // of the new one, unique in the schema
   std::string bound;  // "FOR VALUES IN ('a')"
-  std::string check;  // the same as a condition of CHECK; empty: none (DEFAULT)
+  std::string check;  // the bounds as a condition of CHECK; empty: none (DEFAULT)
 };
 
 // One slice with Finalizer::per_slice, after the ledger's key (attempt 0, system::slice_step()).

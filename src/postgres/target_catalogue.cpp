@@ -40,9 +40,10 @@ Task<bool> find_table(Session* session, TableFacts* table) {
       "pg_catalog.row_security_active(c.oid) AS policies, "
       "coalesce(p.partstrat, '') AS strategy, coalesce(pg_catalog.pg_get_partkeydef(c.oid), '') AS key, "
       "coalesce(k.attname, '') AS key_column, "
-      "coalesce(pg_catalog.pg_get_expr(c.relpartbound, c.oid), '') AS bound, "
-      "coalesce(pg_catalog.pg_get_partition_constraintdef(c.oid), '') AS bound_check, "
-      "coalesce(pg_catalog.quote_ident(hn.nspname) || '.' || pg_catalog.quote_ident(h.relname), '') AS parent, "
+      "coalesce(pg_catalog.pg_get_expr(c.relpartbound, 0), '') AS bound, "
+      "CASE WHEN c.relkind = 'r' THEN coalesce(pg_catalog.pg_get_partition_constraintdef(c.oid), '') ELSE '' END "
+      "AS bound_check, coalesce(pg_catalog.quote_ident(hn.nspname) || '.' || pg_catalog.quote_ident(h.relname), '') AS "
+      "parent, "
       "coalesce(pg_catalog.pg_has_role(h.relowner, 'USAGE'), false) AS parent_owned "
       "FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = {1} "
       "AND c.relkind NOT IN ('i', 'I', 'S', 't') "
@@ -273,7 +274,6 @@ PartitionFacts partition_of(const Result& found, int i) {
   part.tablespace = found.text(i, "tablespace");
   part.owner = found.text(i, "owner");
   part.bound = parse_bound(found.text(i, "bound"));
-  part.check = found.text(i, "bound_check");
   part.may_insert = found.boolean(i, "may_insert");
   part.may_truncate = found.boolean(i, "may_truncate");
   part.owned = found.boolean(i, "owned");
@@ -282,11 +282,12 @@ PartitionFacts partition_of(const Result& found, int i) {
 
 }  // namespace
 
+// Runs at the begin of every slice's transaction while others empty and attach partitions: it neither takes locks that
+// last nor waits for theirs (pg_get_partition_constraintdef() and pg_get_expr() with the table would).
 Task<std::vector<PartitionFacts>> read_partitions(Session& session, Oid parent) {
   const Result found = co_await session.query(fmt::format(
       "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, coalesce(t.spcname, '') AS tablespace, "
-      "pg_catalog.quote_ident(o.rolname) AS owner, pg_catalog.pg_get_expr(c.relpartbound, c.oid) AS bound, "
-      "coalesce(pg_catalog.pg_get_partition_constraintdef(c.oid), '') AS bound_check, "
+      "pg_catalog.quote_ident(o.rolname) AS owner, pg_catalog.pg_get_expr(c.relpartbound, 0) AS bound, "
       "pg_catalog.has_table_privilege(c.oid, 'INSERT') AS may_insert, "
       "pg_catalog.has_table_privilege(c.oid, 'TRUNCATE') AS may_truncate, "
       "pg_catalog.pg_has_role(c.relowner, 'USAGE') AS owned "

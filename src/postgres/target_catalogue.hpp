@@ -71,7 +71,6 @@ struct PartitionFacts {
   char persistence = 'p';  // p permanent, u unlogged
   std::string tablespace;  // empty: the database's
   PartitionBound bound;
-  std::string check;  // as pg_get_partition_constraintdef prints it
   bool may_insert = true;
   bool may_truncate = true;
   bool owned = true;

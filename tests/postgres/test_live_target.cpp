@@ -154,21 +154,37 @@ Slice range_slice(int index, const std::string& column, std::optional<std::strin
   return slice;
 }
 
-// One slice of per_slice, as a loader runs it; `values` fill it.
+// One slice of per_slice, as a loader runs it, on a session of its own; `values` fill it.
+class SliceRun {
+ public:
+  SliceRun(Transfer& transfer, const Slice& slice, const std::string& values)
+      : live_(transfer.live), session_(live_.session()) {
+    sql("SET lock_timeout = 2000; BEGIN");
+    const TableFacts now = live_.run(read_table(*session_, schema, transfer.request.table.parts[1]));
+    const auto found = live_.run(find_partitions(*session_, now, transfer.decision, transfer.columns, {slice}));
+    statements_ = slice_statements(transfer.decision, now, found[0], fmt::format("rowferry_t_1_{}", slice.index));
+    for (const std::string& text : statements_.before) sql(text);
+    sql(fmt::format("INSERT INTO {} {}", statements_.table, values));
+  }
+
+  std::string finish() {
+    for (const std::string& text : statements_.build) sql(text);
+    if (!statements_.swap.empty()) sql(statements_.swap);
+    for (const std::string& text : statements_.after) sql(text);
+    sql("COMMIT");
+    return statements_.partition;
+  }
+
+ private:
+  void sql(const std::string& text) { live_.run(session_->query(text)); }
+
+  Live& live_;
+  std::unique_ptr<Session> session_;
+  SliceStatements statements_;
+};
+
 std::string run_slice(Transfer& transfer, const Slice& slice, const std::string& values) {
-  Live& live = transfer.live;
-  const TableFacts now = facts(live, transfer.request.table.parts[1]);
-  const auto found = live.run(find_partitions(*live.admin, now, transfer.decision, transfer.columns, {slice}));
-  const SliceStatements s =
-      slice_statements(transfer.decision, now, found[0], fmt::format("rowferry_t_1_{}", slice.index));
-  live.sql("BEGIN");
-  for (const std::string& sql : s.before) live.sql(sql);
-  live.sql(fmt::format("INSERT INTO {} {}", s.table, values));
-  for (const std::string& sql : s.build) live.sql(sql);
-  if (!s.swap.empty()) live.sql(s.swap);
-  for (const std::string& sql : s.after) live.sql(sql);
-  live.sql("COMMIT");
-  return s.partition;
+  return SliceRun(transfer, slice, values).finish();
 }
 
 }  // namespace
@@ -282,6 +298,87 @@ Test(target_catalogue, partitions_with_their_bounds) {
   EXPECT_TEXT(bounds[1].low.value_or(""), "2023-06-01 00:00:00");
   EXPECT_TEXT(bounds[1].high.value_or(""), "2024-01-01 00:00:00");
   cr_expect(not bounds[3].high);
+}
+
+Test(target_describe, columns_as_the_engine_sees_them) {
+  Live live(schema);
+  live.sql(R"(
+    CREATE TYPE rf_target.mood AS ENUM ('happy', 'sad');
+    CREATE TABLE rf_target.t (
+      a smallint PRIMARY KEY, b numeric(12,2), c numeric, d varchar(7), e char(3), f jsonb, g timestamptz(3), h bytea,
+      i rf_target.mood, j interval, k int GENERATED ALWAYS AS IDENTITY, l int GENERATED ALWAYS AS (a + 1) STORED,
+      m int DEFAULT 7 NOT NULL, n xml, o time, p int[]) PARTITION BY RANGE (a);
+    CREATE TABLE rf_target.t1 PARTITION OF rf_target.t FOR VALUES FROM (1) TO (10);
+  )");
+  const auto target = live.connection->make_target();
+  const system::TargetTable table = live.run(target->describe(request_for("t", Mode::append)));
+  cr_assert(table.exists);
+  EXPECT_TEXT(table.server.product, "PostgreSQL");
+  cr_assert_eq(table.columns.size(), 16u);
+  const auto type = [&](std::size_t i) { return rows::to_string(table.columns[i].type); };
+  EXPECT_TEXT(type(0), "int16");
+  EXPECT_TEXT(type(1), "decimal(12,2)");
+  cr_expect(table.columns[2].any_decimal);
+  EXPECT_TEXT(type(3), "text(7 characters)");
+  cr_expect(table.columns[3].type.no_nul);
+  cr_expect(table.columns[4].type.padded);
+  cr_expect(not table.columns[5].compared);
+  EXPECT_TEXT(type(6), "timestamp(3) with zone");
+  EXPECT_TEXT(type(7), "binary");
+  EXPECT_TEXT(type(8), "text");
+  cr_expect(table.columns[9].loadable);
+  cr_expect(table.columns[10].identity and table.columns[10].insertable);
+  cr_expect(not table.columns[11].insertable);
+  EXPECT_TEXT(table.columns[11].why_not, "generated");
+  cr_expect(table.columns[12].has_default and not table.columns[12].nullable);
+  cr_expect(not table.columns[13].compared);
+  EXPECT_TEXT(joined(table.primary_key), "a");
+  EXPECT_TEXT(table.partition_by, "range");
+  EXPECT_TEXT(table.partition_column, "a");
+  cr_expect_eq(table.partition_bounds.size(), 3u);
+  cr_expect(not live.run(target->describe(request_for("absent", Mode::append))).exists);
+  live.sql("CREATE VIEW rf_target.v AS SELECT 1 AS x");
+  EXPECT_TEXT(error_code([&] { live.run(target->describe(request_for("v", Mode::append))); }), "not_a_table");
+  TargetRequest nowhere = request_for("t", Mode::append);
+  nowhere.table.parts[0] = "no_such_schema";
+  EXPECT_TEXT(error_code([&] { live.run(target->describe(nowhere)); }), "schema_missing");
+}
+
+Test(target_describe, a_plan_writes_nothing_and_says_what_would_be_run) {
+  Live live(schema);
+  live.sql("CREATE TABLE rf_target.t (a int, b text)");
+  const auto target = live.connection->make_target();
+  const TargetRequest request = request_for("t", Mode::truncate);
+  live.run(target->describe(request));
+  const system::TargetPlan plan = live.run(target->plan(request, {planned("a", "integer")}, {}));
+  cr_expect(plan.finalizer == Finalizer::insert_select);
+  EXPECT_TEXT(joined(plan.unmatched_target), "b");
+  const std::string all = joined(plan.statements);
+  cr_expect(all.find("TRUNCATE \"rf_target\".\"t\"") != std::string::npos, "%s", all.c_str());
+  EXPECT_TEXT(live.column("SELECT count(*) FROM pg_class WHERE relnamespace = 'rf_target'::regnamespace AND relkind = "
+                          "'r'")[0],
+              "1");
+  TargetRequest many = request;
+  many.workers = 100;
+  EXPECT_TEXT(error_code([&] { live.run(target->plan(many, {planned("a", "integer")}, {})); }), "max_sessions");
+}
+
+Test(target_describe, rights_are_asked_for_before_anything_is_loaded) {
+  Live live(schema);
+  live.sql(R"(
+    DO $$ BEGIN CREATE ROLE rf_target_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+    CREATE TABLE rf_target.t (a int);
+    GRANT USAGE ON SCHEMA rf_target TO rf_target_reader;
+    GRANT SELECT, INSERT ON rf_target.t TO rf_target_reader;
+    SET ROLE rf_target_reader;
+  )");
+  EXPECT_TEXT(error_code([&] { Transfer(live, request_for("t", Mode::append)); }), "right_missing");
+  live.sql("RESET ROLE; GRANT CREATE ON SCHEMA rf_target TO rf_target_reader; SET ROLE rf_target_reader");
+  EXPECT_TEXT(error_code([&] { Transfer(live, request_for("t", Mode::append)); }), "no error");
+  EXPECT_TEXT(error_code([&] { Transfer(live, request_for("t", Mode::truncate)); }), "right_missing");
+  live.sql("RESET ROLE; ALTER TABLE rf_target.t ENABLE ROW LEVEL SECURITY; SET ROLE rf_target_reader");
+  EXPECT_TEXT(error_code([&] { Transfer(live, request_for("t", Mode::append)); }), "row_security");
+  live.sql("RESET ROLE; DROP SCHEMA rf_target CASCADE; DROP ROLE rf_target_reader");
 }
 
 Test(target_load, a_missing_table_is_made_of_staging_with_its_key) {
@@ -539,6 +636,34 @@ Test(target_slices, exchange_replaces_the_partitions_table) {
   EXPECT_TEXT(
       joined(live.column("SELECT relname FROM pg_class WHERE relnamespace = 'rf_target'::regnamespace ORDER BY 1")),
       "p, p1, p1_1_idx, p_id");
+}
+
+// Each has its partition's locks only, and the table's at the very end: none waits for another's whole load.
+Test(target_slices, run_side_by_side) {
+  Live live(schema);
+  live.sql(R"(
+    CREATE TABLE rf_target.p (v int, note text DEFAULT 'x') PARTITION BY LIST (v);
+    CREATE INDEX p_v ON rf_target.p (v);
+    CREATE TABLE rf_target.p1 PARTITION OF rf_target.p FOR VALUES IN (1);
+    CREATE TABLE rf_target.p2 PARTITION OF rf_target.p FOR VALUES IN (2);
+    CREATE TABLE rf_target.pd PARTITION OF rf_target.p DEFAULT;
+    INSERT INTO rf_target.p VALUES (1), (2), (9);
+  )");
+  for (const bool exchange : {false, true}) {
+    TargetRequest request = request_for("p", Mode::truncate);
+    request.load.commit = system::Commit::slice;
+    request.load.exchange = exchange;
+    Transfer transfer(live, request);
+    SliceRun first(transfer, value_slice(0, "v", "1"), "VALUES (1, 'a')");
+    SliceRun second(transfer, value_slice(1, "v", "2"), "VALUES (2, 'b')");
+    SliceRun third(transfer, value_slice(2, "v", exchange ? "3" : "4"), fmt::format("VALUES ({})", exchange ? 3 : 4));
+    SliceRun fourth(transfer, value_slice(3, "v", exchange ? "5" : "6"), fmt::format("VALUES ({})", exchange ? 5 : 6));
+    third.finish();
+    second.finish();
+    first.finish();
+    fourth.finish();
+  }
+  EXPECT_TEXT(rows_of(live, "SELECT v FROM rf_target.p ORDER BY v"), "(1)(2)(3)(4)(5)(6)(9)");
 }
 
 Test(target_slices, bounds_are_compared_in_the_columns_type) {
