@@ -134,13 +134,18 @@ void Attempt::take_kept_slices() {
     slice.state = SliceProgress::State::pending;
     slice.rows_read = slice.rows_written = slice.acknowledged = 0;
     const auto hit = committed.find(system::slice_step(slice_of(slice), commit));
-    if (hit != committed.end()) account_kept(slice, *hit->second);
+    if (hit == committed.end()) {
+      slice.table.clear();
+    } else {
+      account_kept(slice, *hit->second);
+    }
   }
 }
 
 void Attempt::account_kept(SliceProgress& slice, const system::LedgerEntry& entry) {
   slice.state = SliceProgress::State::kept;
-  if (plan_.target_plan.finalizer == system::Finalizer::per_slice) slice.table = entry.staging;
+  const bool has_partition = plan_.target_plan.finalizer == system::Finalizer::per_slice && !entry.staging.empty();
+  if (has_partition) slice.table = entry.staging;
   slice.rows_read = slice.rows_written = slice.acknowledged = entry.row_count;
   progress_.rows.read += entry.row_count;
   progress_.rows.acknowledged += entry.row_count;
@@ -295,7 +300,6 @@ Task<void> Attempt::after_steps() {
 
 // Partitions are renewed before the end: a run that fails says which ones.
 void Attempt::note_renewed(bool failed) {
-  std::erase_if(progress_.warnings, [](const system::Notice& n) { return n.code == "partitions_renewed"; });
   std::size_t renewed = 0;
   std::string names;
   for (const SliceProgress& slice : progress_.slices) {
@@ -304,7 +308,10 @@ void Attempt::note_renewed(bool failed) {
     if (++renewed > limits::partitions_named_max) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", slice.table);
   }
-  if (!failed || renewed == 0) return;
+  // An attempt that did not get as far as its slices leaves what the one before has said.
+  if (failed && renewed == 0) return;
+  std::erase_if(progress_.warnings, [](const system::Notice& n) { return n.code == "partitions_renewed"; });
+  if (!failed) return;
   if (renewed > limits::partitions_named_max) {
     names += fmt::format(" and {} more (see slices)", renewed - limits::partitions_named_max);
   }

@@ -120,8 +120,9 @@ void decide_slices(Plan& plan) {
   const Partitioning p = partitioning_of(plan);
   const ColumnPlan* column = p.column.empty() ? nullptr : column_of(plan, p);
   const system::LoadOptions& load = plan.target_request.load;
-  // In one staging for all of them, slices need not be partitions.
-  if (load.commit == system::Commit::slice || load.exchange) {
+  // In one staging for all of them, slices need not be partitions; but ranges that are to be made are the slices'.
+  const bool makes_ranges = p.by == "range" && plan.spec.target.partition;
+  if (load.commit == system::Commit::slice || load.exchange || makes_ranges) {
     const SliceBy by = p.by == "range" ? SliceBy::range : SliceBy::value;
     if (const std::optional<Obstacle> obstacle = obstacle_of(plan, p, column, by)) {
       if (renews_partitions(plan)) needs_partition(obstacle->field, obstacle->detail);

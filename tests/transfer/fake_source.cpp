@@ -11,13 +11,24 @@ namespace {
 using rows::BatchPtr;
 
 system::Slice slice_of(int number, const SourceScript& script) {
-  return {number, fmt::format("part = {}", number), std::to_string(number),
-          static_cast<std::uint64_t>(script.batches_per_slice * script.rows_per_batch)};
+  system::Slice slice;
+  slice.index = number;
+  slice.predicate = fmt::format("part = {}", number);
+  slice.spec = std::to_string(number);
+  slice.row_estimate = static_cast<std::uint64_t>(script.batches_per_slice * script.rows_per_batch);
+  if (script.asked.by == system::SliceBy::value) {
+    slice.bounds = {system::SliceBounds::Kind::value, script.asked.column, std::to_string(number), {}, {}};
+  } else if (const auto n = static_cast<std::size_t>(number); n < script.asked.bounds.size()) {
+    slice.bounds = script.asked.bounds[n];
+  }
+  return slice;
 }
 
-system::SlicePlan plan_of(const SourceScript& script) {
+system::SlicePlan plan_of(SourceScript& script, const system::SliceRequest& asked) {
+  script.asked = asked;
+  if (!asked.bounds.empty()) script.slices = static_cast<int>(asked.bounds.size());
   system::SlicePlan plan;
-  plan.by = system::SliceBy::range;
+  plan.by = asked.by == system::SliceBy::automatic ? system::SliceBy::range : asked.by;
   plan.consistency = script.consistency;
   plan.reason = "scripted";
   for (int i = 0; i < script.slices; ++i) plan.slices.push_back(slice_of(i, script));
@@ -84,6 +95,10 @@ BatchPtr FakeReader::batch(int number, int b) {
     const auto position = static_cast<std::size_t>(row);
     const std::int64_t id = (static_cast<std::int64_t>(number) * 1000 + b) * 1000 + row;
     for (std::size_t c = 0; c < schema.size(); ++c) {
+      if (schema.fields[c].type == rows::Type::text(6)) {
+        batch->buffer(c).append_bytes(position, as_bytes(std::string_view("+05:30")));
+        continue;
+      }
       if (schema.fields[c].type.id == rows::TypeId::int64) {
         batch->buffer(c).append<std::int64_t>(position, id);
         continue;
@@ -101,7 +116,7 @@ BatchPtr FakeReader::batch(int number, int b) {
 class FakeReading final : public system::Reading {
  public:
   FakeReading(SourceScript& script, const system::ReadRequest& request)
-      : script_(script), columns_(request.columns), plan_(plan_of(script)) {
+      : script_(script), columns_(request.columns), plan_(plan_of(script, request.slices)) {
     ++script_.begun;
   }
   system::Consistency consistency() const noexcept override { return script_.consistency; }
@@ -158,10 +173,13 @@ class FakeSource final : public system::Source {
     }
     table.primary_key = script_.primary_key;
     table.row_estimate = script_.rows();
+    table.byte_estimate = script_.byte_estimate;
     table.not_carried = {"index note_idx"};
     co_return table;
   }
-  Task<system::SlicePlan> plan_slices(const system::ReadRequest&) override { co_return plan_of(script_); }
+  Task<system::SlicePlan> plan_slices(const system::ReadRequest& request) override {
+    co_return plan_of(script_, request.slices);
+  }
   Task<std::unique_ptr<system::Reading>> begin(const system::ReadRequest& request) override {
     co_await script_.gate.pass("begin_source");
     co_return std::make_unique<FakeReading>(script_, request);

@@ -19,16 +19,17 @@ class FakeLoading final : public system::Loading {
     const int attempt = request_.resume_staging ? request_.staging_attempt : request_.attempt;
     name_ = staging_name_of(request_.transfer_id, attempt);
     server_.locked = true;
+    server_.begun_slices = request_.slices;
     if (!request_.only_after_steps) server_.stagings[name_];
   }
   const std::string& staging_name() const noexcept override { return name_; }
   Task<std::unique_ptr<system::Loader>> open_loader(int worker) override;
   Task<std::uint64_t> staged_rows() override {
     co_await server_.gate.pass("staged_rows");
-    co_return staging().rows + static_cast<std::uint64_t>(server_.staged_delta);
+    co_return held().rows + static_cast<std::uint64_t>(server_.staged_delta);
   }
   Task<std::optional<rows::ContentHash>> staged_hash(std::string&) override {
-    rows::ContentHash hash = staging().hash;
+    rows::ContentHash hash = held().hash;
     if (server_.wrong_content) ++hash.low;
     co_return hash;
   }
@@ -49,11 +50,23 @@ class FakeLoading final : public system::Loading {
     co_return std::vector<system::Notice>();
   }
 
+  void empty_vanished(const std::vector<system::Slice>& slices);
   bool commits_slices() const { return request_.what.load.commit == system::Commit::slice; }
   std::map<std::string, LedgerEntry>& ledger() {
     return commits_slices() ? server_.committed[request_.transfer_id] : staging().slices;
   }
   Staged& staging() { return server_.stagings[name_]; }
+  // What the staging, or the partitions of this transfer's slices, hold.
+  Staged held() {
+    if (!commits_slices()) return staging();
+    Staged all;
+    for (const auto& [step, entry] : ledger()) {
+      const Staged& partition = server_.partitions[entry.staging];
+      all.rows += partition.rows;
+      all.hash.add(partition.hash);
+    }
+    return all;
+  }
 
  private:
   TargetServer& server_;
@@ -74,6 +87,7 @@ class FakeLoader final : public system::Loader {
     co_await server_.gate.pass("begin_slice");
     cr_assert_not(in_slice_, "a loader is bound to one slice");
     step_ = system::slice_step(slice, loading_.commits_slices() ? system::Commit::slice : system::Commit::transfer);
+    partition_ = loading_.commits_slices() && slice.bounds ? partition_of(slice) : "";
     rows_ = 0;
     hash_ = {};
     server_.slice_log.push_back(fmt::format("worker {} {}", worker_, step_));
@@ -113,6 +127,7 @@ class FakeLoader final : public system::Loader {
   int worker_;
   rows::RowHasher hasher_;
   std::string step_;
+  std::string partition_;
   std::uint64_t rows_ = 0;
   rows::ContentHash hash_;
   double waited_ = 0;
@@ -128,8 +143,10 @@ Task<system::SliceCommit> FakeLoader::commit_slice(std::uint64_t rows, const row
     usable_ = false;
     throw Error(Category::server, "deadlock", "chosen as the deadlock victim").mark_transient();
   }
-  loading_.ledger()[step_] = {1, step_, loading_.staging_name(), rows, hash.hex()};
-  if (loading_.commits_slices()) {
+  loading_.ledger()[step_] = {1, step_, partition_.empty() ? loading_.staging_name() : partition_, rows, hash.hex()};
+  if (!partition_.empty()) {
+    server_.partitions[partition_] = {{}, rows_, hash_};
+  } else if (loading_.commits_slices()) {
     server_.rows += rows_;
   } else {
     loading_.staging().rows += rows_;
@@ -141,7 +158,7 @@ Task<system::SliceCommit> FakeLoader::commit_slice(std::uint64_t rows, const row
     usable_ = false;
     throw Error(Category::connection, "reset", "the connection was reset");
   }
-  co_return system::SliceCommit{.acknowledged = rows_, .wire_bytes = rows_ * 10};
+  co_return system::SliceCommit{.acknowledged = rows_, .wire_bytes = rows_ * 10, .table = partition_};
 }
 
 Task<std::unique_ptr<system::Loader>> FakeLoading::open_loader(int worker) {
@@ -165,12 +182,21 @@ Task<system::FinalizeResult> FakeLoading::finalize(system::FinalizeRequest reque
   if (arrives) {
     server_.finalized[request_.transfer_id] = entry;
     if (!commits_slices()) server_.rows += rows;
+    if (commits_slices() && !request_.what.source_filtered) empty_vanished(request.slices);
   }
   if (server_.finalize_unknown) throw Error(Category::commit_unknown, "commit_unknown", "COMMIT's outcome is unknown");
   // COMMIT has been sent: its answer is awaited whatever is cancelled.
   co_await async::shield(server_.gate.pass("finalize_committed"));
   co_return system::FinalizeResult{.rows = rows + static_cast<std::uint64_t>(server_.finalize_delta),
                                    .target_total = std::nullopt};
+}
+
+void FakeLoading::empty_vanished(const std::vector<system::Slice>& slices) {
+  std::set<std::string> filled;
+  for (const system::Slice& slice : slices) filled.insert(partition_of(slice));
+  for (auto& [name, partition] : server_.partitions) {
+    if (!filled.contains(name)) partition = {};
+  }
 }
 
 class FakeTarget final : public system::Target {
@@ -181,7 +207,12 @@ class FakeTarget final : public system::Target {
     system::TargetTable table;
     table.server = {"Fake target", "2.0"};
     table.exists = server_.exists;
-    if (server_.exists) table.columns = server_.columns;
+    if (server_.exists) {
+      table.columns = server_.columns;
+      table.partition_by = server_.partition_by;
+      table.partition_column = server_.partition_column;
+      table.partition_bounds = server_.partition_bounds;
+    }
     co_return table;
   }
   system::NaturalType natural_type(const system::SourceColumn& column, std::string_view wanted, bool) const override {
@@ -196,6 +227,7 @@ class FakeTarget final : public system::Target {
   }
   Task<system::TargetPlan> plan(const system::TargetRequest& request, const std::vector<system::ColumnPlan>&,
                                 const std::vector<std::string>&) override {
+    server_.asked = request;
     const bool by_slice = request.load.commit == system::Commit::slice;
     if (by_slice && server_.refuses_slice_commit) {
       throw Error(Category::unsupported, "commit_slice", "slices cannot be committed one by one here");
@@ -239,7 +271,16 @@ class FakeTarget final : public system::Target {
 
 }  // namespace
 
-bool FakeConnection::honours(std::string_view field, std::string_view) const {
+std::string partition_of(const system::Slice& slice) {
+  if (!slice.bounds) return "none";
+  const system::SliceBounds& bounds = *slice.bounds;
+  if (bounds.kind != system::SliceBounds::Kind::range) return fmt::format("orders_{}", bounds.value);
+  return fmt::format("orders_{}_{}", bounds.low.value_or("low"), bounds.high.value_or("high"));
+}
+
+bool FakeConnection::honours(std::string_view field, std::string_view value) const {
+  if (source_ != nullptr && field == "read.isolation") return value == source_->honoured_isolation;
+  if (source_ != nullptr && field.starts_with("columns.")) return source_->honours_parts;
   return target_ != nullptr && target_->honoured.contains(std::string(field));
 }
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "net/loop.hpp"
@@ -48,9 +49,13 @@ struct SourceScript {
   std::int64_t count_delta = 0;
   bool text_is_bad = false;  // row 8 of slice 2 holds a text that is too long for the target
   std::uint64_t wrong_row_count = 0;
+  std::optional<std::uint64_t> byte_estimate;
+  bool honours_parts = false;      // keep_offset, variant_base_type, scan_numeric
+  std::string honoured_isolation;  // the source honours read.isolation with this value
   Gate gate;
 
   // What has happened.
+  system::SliceRequest asked;  // of the last plan or reading
   int begun = 0;
   int ended = 0;
   int readers_open = 0;
@@ -72,11 +77,15 @@ struct TargetServer {
   bool exists = true;
   std::vector<system::TargetColumn> columns;
   system::Finalizer finalizer = system::Finalizer::insert_select;
+  std::string partition_by;
+  std::string partition_column;
+  std::vector<system::SliceBounds> partition_bounds;
 
   std::map<std::string, Staged> stagings;                                       // by name
   std::map<std::string, system::LedgerEntry> finalized;                         // by transfer
   std::map<std::string, std::map<std::string, system::LedgerEntry>> committed;  // commit: slice; by transfer, step
-  std::uint64_t rows = 0;                                                       // of the target
+  std::map<std::string, Staged> partitions;                                     // commit: slice; by name
+  std::uint64_t rows = 0;                                                       // of the target, or of no partition
   bool locked = false;
   int after_steps_done = 0;
 
@@ -100,6 +109,8 @@ struct TargetServer {
   SourceScript* source = nullptr;
 
   // What has happened.
+  system::TargetRequest asked;              // of the last plan
+  std::vector<system::Slice> begun_slices;  // of the last load, as it began
   int loaders_open = 0;
   int aborted = 0;
   int begun = 0;
@@ -140,6 +151,9 @@ class FakeConnections final : public transfer::Connections {
  private:
   std::vector<std::unique_ptr<FakeConnection>> connections_;
 };
+
+// The name of the partition that a slice fills.
+std::string partition_of(const system::Slice& slice);
 
 // id bigint NOT NULL (the key), note text; on the target note nvarchar(40).
 std::vector<system::SourceColumn> default_source_columns();

@@ -226,3 +226,57 @@ Test(match, scan_numeric_wants_an_unbounded_numeric) {
   t.spec = parse_spec(with(R"("columns": [{"source": "id", "scan_numeric": true}, "note"])"));
   EXPECT_TEXT(t.refusal(), "bad_value at columns[0].scan_numeric");
 }
+
+Test(match, an_offset_gets_a_text_column_right_after_its_value) {
+  Tables t;
+  t.source.columns[1] =
+      source_column("at", Type::timestamp(rows::TimeUnit::hundred_nano, 7, true), "datetimeoffset(7)");
+  t.source.columns[1].has_offset = true;
+  t.source.columns.push_back(source_column("note", text(), "text"));
+  t.target.exists = false;
+  t.spec = parse_spec(with(R"("columns": ["id", {"source": "at", "target": "placed", "keep_offset": true}, "note"])"));
+  EXPECT_TEXT(t.pairs(), "id>id at>placed at>placed_offset note>note");
+  const system::ColumnPlan& part = t.match().columns[2];
+  cr_expect_eq(part.part, system::ColumnPart::offset);
+  cr_expect_eq(part.read_type, Type::text(6));
+  cr_expect_not(part.read_as_text);
+  cr_expect_eq(t.match().columns[1].part, system::ColumnPart::value);
+  cr_expect_eq(t.match().source_index[2], 1);
+  cr_expect_eq(t.match().wanted_types.size(), 4);
+  // Into an existing table by name.
+  t.target.exists = true;
+  t.target.columns = {
+      target_column("id", Type::of(TypeId::int64), "bigint", false), target_column("Placed_Offset", text(), "text"),
+      target_column("placed", t.source.columns[1].type, "datetimeoffset"), target_column("note", text(), "text")};
+  EXPECT_TEXT(t.pairs(), "id>id at>placed at>Placed_Offset note>note");
+  cr_expect(t.match().unmatched_target.empty());
+  t.target.columns[1].name = "other";
+  EXPECT_TEXT(t.refusal(), "column_missing at columns[1].keep_offset");
+}
+
+Test(match, a_variants_base_type_gets_a_text_column) {
+  Tables t;
+  t.source.columns[1] = source_column("v", text(), "sql_variant");
+  t.source.columns[1].variant = true;
+  t.target.exists = false;
+  t.spec = parse_spec(with(R"("columns": ["id", {"source": "v", "variant_base_type": true}])"));
+  EXPECT_TEXT(t.pairs(), "id>id v>v v>v_type");
+  cr_expect_eq(t.match().columns[2].part, system::ColumnPart::base_type);
+}
+
+Test(match, parts_that_are_not_there_or_whose_name_is_taken_are_refused) {
+  Tables t;
+  t.target.exists = false;
+  t.spec = parse_spec(with(R"("columns": ["id", {"source": "note", "keep_offset": true}])"));
+  EXPECT_TEXT(t.refusal(), "bad_value at columns[1].keep_offset");
+  t.spec = parse_spec(with(R"("columns": ["id", {"source": "note", "variant_base_type": true}])"));
+  EXPECT_TEXT(t.refusal(), "bad_value at columns[1].variant_base_type");
+  t.source.columns[1].has_offset = true;
+  t.spec = parse_spec(
+      with(R"("columns": [{"source": "id", "target": "note_offset"}, {"source": "note", "keep_offset": true}])"));
+  EXPECT_TEXT(t.refusal(), "column_repeated at columns[1].keep_offset");
+  t.target.exists = true;
+  t.target.columns.push_back(target_column("note_offset", Type::of(TypeId::int64), "bigint"));
+  t.target.columns[0].nullable = true;
+  EXPECT_TEXT(t.refusal(), "column_repeated at columns[1].keep_offset");
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/limits.hpp"
 #include "tests/support/expect.hpp"
 #include "tests/transfer/service.hpp"
 #include "transfer/plan.hpp"
@@ -46,6 +47,8 @@ Task<void> plan_both(Service* s) {
 Task<void> plan_disposable(Service* s) {
   s->artifact = Json::parse(co_await s->manager->plan(with(R"("profile": "disposable_copy")"), PlanFormat::json));
 }
+
+Task<void> run_gentle(Service* s) { co_await s->transfer(with(R"("profile": "gentle_source")")); }
 
 Task<void> plan_to_note(Service* s) {
   try {
@@ -121,6 +124,35 @@ Test(plan, a_profile_that_the_target_refuses_falls_back_to_staging) {
   EXPECT_TEXT(text_at(service.artifact, "finalizer"), "insert_select");
   EXPECT_TEXT(text_at(service.artifact, "spec.load.commit"), "transfer");
   cr_expect(warns(service.artifact, "profile_fallback"));
+}
+
+Test(plan, the_gentle_profile_reads_as_the_source_allows) {
+  Service service;
+  service.connections.source.honoured_isolation = "auto";
+  service.run(run_gentle);
+  EXPECT_TEXT(text_at(service.artifact, "state"), "succeeded");
+  EXPECT_TEXT(text_at(service.artifact, "spec.profile"), "gentle_source");
+  EXPECT_TEXT(text_at(service.artifact, "spec.read.isolation"), "auto");
+  cr_expect(*at(service.artifact, "spec.read.drain").boolean());
+  cr_expect_eq(number_at(service.artifact, "spec.workers.export"), 2);
+  cr_expect_not(warns(service.artifact, "profile_fallback"));
+  Service without;
+  without.run(run_gentle);
+  EXPECT_TEXT(text_at(without.artifact, "state"), "succeeded");
+  cr_expect(at(without.artifact, "spec.read.isolation").is_null());
+  cr_expect(*at(without.artifact, "spec.read.drain").boolean());
+  cr_expect(warns(without.artifact, "profile_fallback"));
+}
+
+Test(plan, the_low_memory_profile_has_small_channels_and_one_worker_a_side) {
+  Offline offline;
+  EXPECT_TEXT(offline.check(with(R"("profile": "low_memory")")), "accepted");
+  cr_expect_eq(*offline.spec.workers.export_, 1);
+  cr_expect_eq(*offline.spec.workers.load, 1);
+  cr_expect_eq(offline.spec.channel_bytes, limits::low_memory_channel_bytes);
+  EXPECT_TEXT(offline.check(with(R"("profile": "disposable_copy")")), "accepted");
+  cr_expect_eq(offline.spec.channel_bytes, limits::channel_bytes);
+  cr_expect(offline.spec.load.tablespace.empty(), "the user's own");
 }
 
 Test(plan, says_what_would_be_done_as_json_and_text) {

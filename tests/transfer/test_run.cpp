@@ -4,8 +4,10 @@
 #include <set>
 
 #include "base/limits.hpp"
+#include "base/log.hpp"
 #include "tests/support/expect.hpp"
 #include "tests/transfer/service.hpp"
+#include "transfer/pipeline.hpp"
 
 using namespace rowferry;
 using namespace rowferry::test;
@@ -24,6 +26,12 @@ Task<void> drained(Service* s) {
 }
 Task<void> truncating(Service* s) {
   co_await s->transfer(with(R"("columns": ["id", {"source": "note", "on_loss": "truncate"}])"));
+}
+Task<void> with_offset(Service* s) {
+  co_await s->transfer(
+      R"({"source": {"connection": "shop", "table": "t"}, "verify": "content",
+          "target": {"connection": "warehouse", "table": "t", "mode": "append", "create": true},
+          "columns": ["id", {"source": "note", "keep_offset": true}]})");
 }
 Task<void> by_slice(Service* s) { co_await s->transfer(with(R"("load": {"commit": "slice"})")); }
 
@@ -292,6 +300,63 @@ Test(run, a_slice_beyond_the_whole_budget_is_an_error) {
   service.connections.source.rows_per_batch = 40'000;
   service.run(drained);
   expect_failed(service, "drain_budget");
+  const std::string detail = text_at(service.artifact, "error.detail");
+  cr_expect(text_at(service.artifact, "error.slice").starts_with("part = "));
+  cr_expect(detail.find(text_at(service.artifact, "error.slice")) != std::string::npos, "%s", detail.c_str());
+  cr_expect(detail.find("160000 rows") != std::string::npos, "%s", detail.c_str());
+  cr_expect(detail.find("1048576 bytes") != std::string::npos, "%s", detail.c_str());
+  const std::string hint = text_at(service.artifact, "error.hint");
+  cr_expect(hint.starts_with("slices of at most "), "%s", hint.c_str());
+  cr_expect(hint.find("read.memory_budget to ") != std::string::npos, "%s", hint.c_str());
+}
+
+Test(run, a_fitting_drain_is_computed_with_a_margin) {
+  const DrainFit fit = drain_fit(1 << 20, 100, 30'000);
+  cr_expect_eq(fit.needed, 3'000'000);
+  EXPECT_TEXT(fit.advice,
+              "slices of at most 9437 rows fit (cut this one into 4), or raise read.memory_budget to 4 MiB");
+  EXPECT_TEXT(drain_fit(1 << 20, 2e6, 1).advice, "raise read.memory_budget to 3 MiB");
+}
+
+Test(run, a_drain_that_will_not_fit_is_told_in_the_plan) {
+  Service service;
+  service.connections.source.byte_estimate = service.connections.source.rows() * 20'000;
+  service.run(drained);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  EXPECT_TEXT(text_at(at(service.artifact, "warnings").array()->at(0), "code"), "drain_budget");
+  const std::string text = text_at(at(service.artifact, "warnings").array()->at(0), "text");
+  cr_expect(text.starts_with("8 of 8 slices may be larger than the memory budget of 1048576 bytes; the largest, "
+                             "part = 0, has about 200 rows and 4000000 bytes: "),
+            "%s", text.c_str());
+}
+
+Test(run, every_slice_has_a_line_in_the_log_when_it_ends) {
+  Service service;
+  std::vector<std::string> lines;
+  log::redirect([&lines](std::string_view line) {
+    if (line.find("read_seconds") != std::string_view::npos) lines.emplace_back(line);
+  });
+  service.connections.source.read_faults = {{3, 1}};
+  service.run(plain);
+  log::redirect([](std::string_view) {});
+  cr_assert_eq(lines.size(), 8, "one a slice, also of one that was read again");
+  for (const std::string_view part : {"part = ", "rows=200", "write_seconds=", "rows_per_second=", "load_worker="}) {
+    cr_expect(lines[0].find(part) != std::string::npos, "%s", lines[0].c_str());
+  }
+}
+
+Test(run, parts_of_values_travel_beside_them) {
+  Service service;
+  service.connections.source.honours_parts = true;
+  service.connections.source.columns[1].has_offset = true;
+  service.connections.target.exists = false;
+  service.run(with_offset);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  const Json::Array& columns = *at(service.artifact, "columns").array();
+  cr_assert_eq(columns.size(), 3);
+  EXPECT_TEXT(text_at(columns[2], "target"), "note_offset");
+  EXPECT_TEXT(text_at(columns[2], "part"), "offset");
+  EXPECT_TEXT(check_result(service.artifact, "content"), "passed");
 }
 
 Test(run, a_busy_target_is_an_error) {
