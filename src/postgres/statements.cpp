@@ -37,7 +37,7 @@ class Finalizing {
         staging_(staging),
         columns_(columns),
         mode_(mode),
-        from_(staging_sql(table, staging)) {}
+        from_(staging.empty() ? "" : staging_sql(table, staging)) {}
 
   std::vector<FinalizeStatement> list() {
     switch (decision_.finalizer) {
