@@ -41,6 +41,10 @@ async::Task<std::vector<SlicePartition>> find_partitions(Session& session, const
 SliceStatements slice_statements(const Decision& decision, const TableFacts& table, const SlicePartition& partition,
                                  const std::string& fresh);
 
+// The name, or its first bytes and eight digits of the hash of `hashed` where that is needed or it has more than 63
+// bytes.
+std::string cut_name(const std::string& name, std::string_view hashed, bool needs_hash);
+
 // TargetTable::partition_bounds of a table that is partitioned by range of one column.
 async::Task<std::vector<system::SliceBounds>> range_bounds_of(Session& session, const TableFacts& table,
                                                               const rows::Type& type);
