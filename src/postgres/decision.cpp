@@ -37,6 +37,11 @@ std::string column_definition(const ColumnFacts& column) {
          (column.nullable ? "" : " NOT NULL");
 }
 
+bool partitioned_otherwise(const TableFacts& table, const TargetRequest& request) {
+  return !request.partition_by.empty() &&
+         (table.partition_by != request.partition_by || table.partition_column != request.partition_column);
+}
+
 class Decider {
  public:
   Decider(const Situation& situation, const TargetRequest& request, const std::vector<ColumnPlan>& columns,
@@ -99,9 +104,8 @@ class Decider {
                   fmt::format("the partition column \"{}\" is not loaded", request_.partition_column))
           .with_field("target.partition.column");
     }
-    const bool same =
-        table_.partition_by == request_.partition_by && table_.partition_column == request_.partition_column;
-    if (same) return;
+    // Mode replace rebuilds it: see needs_rebuild().
+    if (!partitioned_otherwise(table_, request_) || request_.mode == Mode::replace) return;
     throw Error(Category::conflict, "partitioned_differently",
                 fmt::format("{} is {}, not partitioned by {} ({})", table_.sql,
                             table_.partitioned() ? "partitioned by " + table_.partition_key : "not partitioned",
@@ -171,14 +175,7 @@ class Decider {
                        fmt::join(key, ", "), request_.partition_column));
       out_.key.clear();
     }
-    std::string list;
-    for (const StagingColumn& c : out_.staging)
-      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", quote_name(c.name), c.definition);
-    if (!out_.key.empty()) list += ", " + std::exchange(out_.key, "");
-    // Never UNLOGGED and in no tablespace itself: it has no rows, and newer servers refuse it.
-    out_.create_target.push_back(fmt::format("CREATE TABLE {} ({}) PARTITION BY {} ({})", table_.sql, list,
-                                             request_.partition_by == "list" ? "LIST" : "RANGE",
-                                             quote_name(request_.partition_column)));
+    out_.create_target.push_back(create_parent());
     if (request_.load.commit == Commit::slice) {
       check_slices(request_.partition_by, request_.partition_column);
       commit_slices();
@@ -189,6 +186,20 @@ class Decider {
     out_.reason = "the table is created with its partitions and filled from staging";
     out_.make_partitions = true;
     need_bounds();
+  }
+
+  // With the key, which then needs no statement of its own. Never UNLOGGED and in no tablespace itself: it has no rows,
+  // and newer servers refuse it.
+  std::string create_parent() {
+    Decision plain;
+    std::vector<std::string> constraints;
+    if (!out_.key.empty()) {
+      constraints.push_back(
+          out_.key_name.empty() ? out_.key : fmt::format("CONSTRAINT {} {}", quote_name(out_.key_name), out_.key));
+      out_.key.clear();
+    }
+    return fmt::format("{} PARTITION BY {} ({})", create_table(plain, table_.sql, out_.staging, constraints),
+                       request_.partition_by == "list" ? "LIST" : "RANGE", quote_name(request_.partition_column));
   }
 
   std::vector<std::string> created_key() {
@@ -321,7 +332,7 @@ class Decider {
 
   // A range partition can only be made for bounds that somebody gives: the slices.
   void need_bounds() const {
-    const std::string column = table_.exists ? table_.partition_column : request_.partition_column;
+    const std::string& column = request_.partition_column;
     if (request_.partition_by != "range") return;
     const bool ranges = request_.slices_by == SliceBy::range || request_.slices_by == SliceBy::automatic;
     if (ranges && (request_.slice_column.empty() || request_.slice_column == column)) return;
@@ -460,7 +471,8 @@ class Decider {
                   fmt::format("the planned definition of {} differs: it cannot be rebuilt slice by slice", table_.sql))
           .with_field("load.commit");
     }
-    if (table_.partitioned() || !table_.parent.empty() || table_.typed) {
+    const bool repartitions = partitioned_otherwise(table_, request_);
+    if ((table_.partitioned() && !repartitions) || !table_.parent.empty() || table_.typed) {
       throw Error(Category::unsupported, "rebuild_impossible",
                   fmt::format("the planned definition differs, and {} is {}: it is not rebuilt", table_.sql,
                               table_.partitioned()     ? "partitioned"
@@ -479,6 +491,40 @@ class Decider {
     if (const IndexFacts* const key = table_.primary_key(); key != nullptr) {
       out_.key = key->constraint;
       out_.key_name = key->name;
+    }
+    if (repartitions) repartition();
+  }
+
+  // The new table takes no rows by a rename: it is made in the transaction that fills it from staging.
+  void repartition() {
+    const IndexFacts* const key = table_.primary_key();
+    const std::string& column = request_.partition_column;
+    if (table_.column(column) == nullptr) {
+      throw Error(Category::input, "partition_column", fmt::format("{} has no column \"{}\"", table_.sql, column))
+          .with_field("target.partition.column");
+    }
+    if (key != nullptr && std::ranges::find(key->columns, column) == key->columns.end()) {
+      out_.key.clear();
+      out_.dropped.push_back(
+          fmt::format("key {} (it must contain the partition column \"{}\")", quote_name(key->name), column));
+      if (!request_.replace_dependants) refuse_dropped();
+    }
+    out_.finalizer = Finalizer::insert_select;
+    out_.reason = "the table is partitioned otherwise: it is made anew and filled from staging in one transaction";
+    out_.make_partitions = true;
+    need_bounds();
+    for (const OwnedSequence& s : out_.sequences) {
+      out_.create_target.push_back(fmt::format("ALTER SEQUENCE {} OWNED BY NONE", s.sequence));
+    }
+    for (const std::string& sql : out_.drops) out_.create_target.push_back(sql);
+    out_.create_target.push_back("DROP TABLE " + table_.sql);
+    out_.create_target.push_back(create_parent());
+    if (!out_.owner.empty()) {
+      out_.create_target.push_back(fmt::format("ALTER TABLE {} OWNER TO {}", table_.sql, out_.owner));
+    }
+    for (const OwnedSequence& s : out_.sequences) {
+      out_.create_target.push_back(
+          fmt::format("ALTER SEQUENCE {} OWNED BY {}.{}", s.sequence, table_.sql, quote_name(s.column)));
     }
   }
 
@@ -532,7 +578,10 @@ class Decider {
     for (const std::string& grant : table_.grants) {
       out_.dropped.push_back(fmt::format("grant {}", grant_statement(grant, table_.sql)));
     }
-    if (out_.dropped.empty() || request_.replace_dependants) return;
+    if (!out_.dropped.empty() && !request_.replace_dependants) refuse_dropped();
+  }
+
+  [[noreturn]] void refuse_dropped() const {
     throw Error(Category::conflict, "dependants",
                 fmt::format("rebuilding {} would drop: {}", table_.sql, fmt::join(out_.dropped, "; ")))
         .with_hint("`\"replace_dependants\": \"drop\"` drops them; mode truncate keeps the table as it is");
@@ -600,6 +649,7 @@ class Decider {
 
 bool needs_rebuild(const TableFacts& table, const TargetRequest& request, const std::vector<ColumnPlan>& columns) {
   if (!table.exists || request.mode != Mode::replace) return false;
+  if (partitioned_otherwise(table, request)) return true;
   return std::ranges::any_of(columns, [&](const ColumnPlan& plan) {
     const ColumnFacts* const column = table.column(plan.target);
     return column != nullptr && column->native != plan.target_native;

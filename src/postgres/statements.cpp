@@ -135,7 +135,13 @@ class Finalizing {
   }
 
   void insert_select() {
-    for (const std::string& sql : decision_.create_target) add(Kind::plain, sql);
+    if (decision_.rebuilds) {
+      std::string swap;
+      for (const std::string& sql : decision_.create_target) swap += (swap.empty() ? "" : "; ") + sql;
+      add(Kind::swap, std::move(swap));
+    } else {
+      for (const std::string& sql : decision_.create_target) add(Kind::plain, sql);
+    }
     for (const TriggerFacts& trigger : decision_.silenced_triggers) {
       add(Kind::plain, silence_statement(table_.sql, trigger));
     }
@@ -152,6 +158,7 @@ class Finalizing {
     for (const TriggerFacts& trigger : decision_.silenced_triggers) {
       add(Kind::plain, unsilence_statement(table_.sql, trigger));
     }
+    for (const std::string& sql : decision_.after_swap) add(Kind::plain, sql);
     if (mode_ != Mode::append || decision_.creates) count();
   }
 

@@ -576,6 +576,10 @@ Test(decision, a_table_that_is_partitioned_otherwise_is_refused) {
   cr_expect(decide(partitioned(), r, both, {}).make_partitions);
   r.partition_by = "range";
   EXPECT_TEXT(code_of(partitioned(), r), "partitioned_differently");
+  r.mode = Mode::replace;
+  cr_expect(decide(partitioned(), r, both, {}).rebuilds);
+  r.load.commit = Commit::slice;
+  EXPECT_TEXT(code_of(partitioned(), r), "rebuild_by_slices");
 }
 
 Test(decision, commit_by_slice_needs_partitions_by_the_slice_column) {
