@@ -37,7 +37,7 @@ Error impossible(std::string why) {
 }
 
 void add(SlicePlan& plan, std::string predicate, const std::vector<Piece>& pieces,
-         std::optional<std::uint64_t> rows = std::nullopt) {
+         std::optional<std::uint64_t> rows = std::nullopt, std::optional<system::SliceBounds> bounds = std::nullopt) {
   if (plan.slices.size() >= static_cast<std::size_t>(limits::pg_slices_max)) {
     throw Error(Category::input, "too_many_slices", fmt::format("more than {} slices", limits::pg_slices_max))
         .with_field("slices");
@@ -45,7 +45,58 @@ void add(SlicePlan& plan, std::string predicate, const std::vector<Piece>& piece
   plan.slices.push_back({.index = static_cast<int>(plan.slices.size()),
                          .predicate = std::move(predicate),
                          .spec = pack(pieces),
-                         .row_estimate = rows});
+                         .row_estimate = rows,
+                         .bounds = std::move(bounds)});
+}
+
+// --- what a slice holds, for a target that is partitioned by the column
+
+// A bound's text as rows/format.hpp prints the column's type; nullopt: it does not say the same everywhere.
+std::optional<std::string> bound_text(const Column& column, std::string_view printed) {
+  switch (column.form) {
+    case wire::Form::money:  // by the server's locale
+      return std::nullopt;
+    case wire::Form::boolean:
+      return printed == "t" ? "true" : "false";
+    case wire::Form::timestamp:
+      if (column.facts.type.zoned && printed.ends_with("+00")) return std::string(printed) + ":00";
+      break;
+    case wire::Form::bytes:
+      if (column.facts.type.id == rows::TypeId::binary && printed.starts_with("\\x")) {
+        return "0x" + std::string(printed.substr(2));
+      }
+      break;
+    default:
+      break;
+  }
+  return std::string(printed);
+}
+
+system::SliceBounds null_bounds(const std::string& name) {
+  return {.kind = system::SliceBounds::Kind::null, .column = name, .value = {}, .low = {}, .high = {}};
+}
+
+std::optional<system::SliceBounds> value_bounds(const Column& column, std::string_view printed) {
+  std::optional<std::string> text = bound_text(column, printed);
+  if (!text) return std::nullopt;
+  return system::SliceBounds{.kind = system::SliceBounds::Kind::value,
+                             .column = column.facts.name,
+                             .value = std::move(*text),
+                             .low = {},
+                             .high = {}};
+}
+
+// Between two of the bounds; numbers and times alone have the same order everywhere.
+std::optional<system::SliceBounds> range_bounds_between(const Column& column, const std::vector<std::string>& bounds,
+                                                        std::size_t i) {
+  using rows::TypeId;
+  const TypeId id = column.facts.type.id;
+  if (id == TypeId::text || id == TypeId::json || column.form == wire::Form::money) return std::nullopt;
+  system::SliceBounds out{
+      .kind = system::SliceBounds::Kind::range, .column = column.facts.name, .value = {}, .low = {}, .high = {}};
+  if (i > 0) out.low = bound_text(column, bounds[i - 1]);
+  if (i < bounds.size()) out.high = bound_text(column, bounds[i]);
+  return out;
 }
 
 std::string filtered(const Origin& origin, const std::string& what) {
@@ -206,9 +257,41 @@ async::Task<SlicePlan> by_range(Session* session, const Origin* origin, std::str
     }
     if (predicate.empty() && nulls) predicate = quoted + " IS NOT NULL";
     add(plan, text.empty() ? (nulls ? name + " is not NULL" : "all rows") : cut_for_message(text, 200),
-        {{origin->from, predicate}});
+        {{origin->from, predicate}}, std::nullopt, range_bounds_between(column, bounds, i));
   }
-  if (nulls) add(plan, name + " is NULL", {{origin->from, quoted + " IS NULL"}});
+  if (nulls) add(plan, name + " is NULL", {{origin->from, quoted + " IS NULL"}}, std::nullopt, null_bounds(name));
+  co_return plan;
+}
+
+// A bound of the engine's, as PostgreSQL reads it.
+std::string given_text(const Column& column, const std::string& text) {
+  const bool bytes = column.facts.type.id == rows::TypeId::binary && text.starts_with("0x");
+  return bytes ? "\\x" + text.substr(2) : text;
+}
+
+// Cut where the target's partitions end.
+async::Task<SlicePlan> by_given(Session* session, const Origin* origin, const system::SliceRequest* request) {
+  const std::string& name = request->column;
+  const Column& column = origin->column(name);
+  const std::string quoted = quote_name(name);
+  SlicePlan plan{.by = SliceBy::range, .reason = "at the bounds of the target's partitions"};
+  for (const system::SliceBounds& bounds : request->bounds) {
+    std::string predicate, text;
+    if (bounds.low) {
+      predicate = quoted + " " + column.type.at_least + " " + literal(column, given_text(column, *bounds.low));
+      text = *bounds.low + " <= " + name;
+    }
+    if (bounds.high) {
+      predicate += (predicate.empty() ? "" : " AND ") + quoted + " " + column.type.less + " " +
+                   literal(column, given_text(column, *bounds.high));
+      text += (text.empty() ? name : std::string()) + " < " + *bounds.high;
+    }
+    if (predicate.empty()) predicate = quoted + " IS NOT NULL";
+    add(plan, cut_for_message(text.empty() ? name + " is not NULL" : text, 200), {{origin->from, predicate}},
+        std::nullopt, bounds);
+  }
+  const bool nulls = co_await has_nulls(session, origin, &column, &quoted);
+  if (nulls) add(plan, name + " is NULL", {{origin->from, quoted + " IS NULL"}}, std::nullopt, null_bounds(name));
   co_return plan;
 }
 
@@ -226,9 +309,10 @@ async::Task<SlicePlan> by_value(Session* session, const Origin* origin, std::str
     const std::string_view value = found.text(i, "value");
     add(plan, null ? name + " is NULL" : fmt::format("{} = {}", name, cut_for_message(value, 100)),
         {{origin->from, null ? quoted + " IS NULL" : quoted + " " + column.type.equal + " " + literal(column, value)}},
-        static_cast<std::uint64_t>(found.integer(i, "n")));
+        static_cast<std::uint64_t>(found.integer(i, "n")),
+        null ? std::optional(null_bounds(name)) : value_bounds(column, value));
   }
-  if (plan.slices.empty()) add(plan, "no value", {{origin->from, "false"}});
+  if (plan.slices.empty()) add(plan, "no value", {{origin->from, "false"}}, 0);
   co_return plan;
 }
 
@@ -352,6 +436,7 @@ async::Task<SlicePlan> make_slices(Session& session, const Origin& origin, const
     throw Error(Category::input, "slices_impossible", "slices need a column: the source has no index to take one from")
         .with_field("slices.column");
   }
+  if (!request.bounds.empty()) co_return co_await by_given(&session, &origin, &request);
   if (request.by == SliceBy::value) co_return co_await by_value(&session, &origin, key);
   if (request.by == SliceBy::hash) co_return by_hash(origin, key, count);
   co_return co_await by_range(&session, &origin, key, count, "as asked for");
