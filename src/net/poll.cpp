@@ -45,7 +45,10 @@ void Poll::arm(int events) {
 }
 
 void Poll::on_event(int status, int events) {
-  if (status < 0) events = UV_READABLE | UV_WRITABLE;
+  if (status < 0) {
+    events = UV_READABLE | UV_WRITABLE;
+    armed_ = 0;  // libuv stops a handle whose descriptor has an error: the next wait must start it again
+  }
   int unwanted = events;
   Wait* next = nullptr;
   for (Wait* wait = waiters_.front(); wait != nullptr; wait = next) {
@@ -57,7 +60,7 @@ void Poll::on_event(int status, int events) {
     wait->wake();
   }
   // A level-triggered event that nobody waits for would fire for ever.
-  if (unwanted != 0) arm(status < 0 ? 0 : armed_ & ~unwanted);
+  if (unwanted != 0) arm(armed_ & ~unwanted);
 }
 
 }  // namespace rowferry::net

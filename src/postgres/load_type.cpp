@@ -73,6 +73,8 @@ LoadType load_type(const TypeFacts& facts, int money_scale) {
   if (facts.oid == real_array_oid) out.form = PutForm::real_array;
   if (facts.oid == name_oid) out.type = Type::text(name_bytes, rows::LengthUnit::bytes);
   if (out.form == PutForm::uint32) out.type = Type::of(TypeId::uint32);
+  // The server checks what is JSON: any text may be tried.
+  if (out.type.id == TypeId::json) out.type = Type::text();
   if (rows::is_variable(out.type.id) && out.type.id != TypeId::binary) out.type.no_nul = true;
   if (out.form != PutForm::numeric) return out;
   const auto modifier = numeric_modifier(facts.typmod);

@@ -21,6 +21,12 @@ Error source_changed(std::string what) {
   return Error(Category::conflict, "source_changed", std::move(what)).mark_transient();
 }
 
+// A table that was loaded is read back into the types it was loaded from: text may be what a json column was given.
+bool same_layout(rows::TypeId a, rows::TypeId b) noexcept {
+  const auto text = [](rows::TypeId id) { return id == rows::TypeId::json ? rows::TypeId::text : id; };
+  return text(a) == text(b);
+}
+
 BoundColumn bind(const Column& column, const system::ColumnPlan& plan) {
   BoundColumn bound;
   const std::string name = quote_name(column.facts.name);
@@ -33,9 +39,9 @@ BoundColumn bind(const Column& column, const system::ColumnPlan& plan) {
     bound.copy.form = wire::Form::bytes;
   } else {
     bound.expression = as_itself(column.type, name);
-    const bool as_described =
-        plan.read_type.id == column.facts.type.id && (column.facts.any_decimal || column.form != wire::Form::money ||
-                                                      plan.read_type.scale == column.facts.type.scale);
+    const bool as_described = same_layout(plan.read_type.id, column.facts.type.id) &&
+                              (column.facts.any_decimal || column.form != wire::Form::money ||
+                               plan.read_type.scale == column.facts.type.scale);
     if (!as_described) {
       throw source_changed(fmt::format("column {} is now {}", column.facts.name, column.facts.native))
           .with_column(column.facts.name);

@@ -238,12 +238,17 @@ async::Task<void> Session::flush() {
     const int left = PQflush(connection_);
     if (left < 0) throw lost();
     if (left == 0) co_return;
+    if (!has_socket()) throw lost();
     const net::Ready got = co_await poll_->wait(net::Ready::both);
     if ((got & net::Ready::readable) != net::Ready::none && PQconsumeInput(connection_) == 0) throw lost();
   }
 }
 
+// libpq closes it by itself when the server has gone; a poll of the old descriptor would wait for ever.
+bool Session::has_socket() const noexcept { return PQsocket(connection_) >= 0; }
+
 async::Task<void> Session::more_input() {
+  if (!has_socket()) throw lost();
   co_await poll_->wait(net::Ready::readable);
   if (PQconsumeInput(connection_) == 0) throw lost();
 }
@@ -390,6 +395,7 @@ async::Task<void> Session::put_copy(ByteView bytes) {
     if (put < 0) throw lost();
     const int left = PQflush(connection_);
     if (left < 0) throw lost();
+    if (!has_socket()) co_await fail_copy();  // its last words may have been read
     const auto began = std::chrono::steady_clock::now();
     const net::Ready got = co_await poll_->wait(net::Ready::both);
     copy_wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

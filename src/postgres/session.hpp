@@ -136,6 +136,7 @@ class Session {
   Error lost();
   Error with_name(Error error) const;
   void open_poll();
+  bool has_socket() const noexcept;
   bool busy() const noexcept;
 
   net::Loop& loop_;
