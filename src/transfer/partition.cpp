@@ -34,9 +34,9 @@ std::string text_of(const Partitioning& p) {
 // The target's partitions as they will be: an existing table's, or those that the spec asks for.
 Partitioning partitioning_of(const Plan& plan) {
   const system::TargetTable& table = plan.target_table;
-  const Partitioning found{table.partition_by, table.partition_column, table.exists};
+  Partitioning found{table.partition_by, table.partition_column, table.exists};
   if (!plan.spec.target.partition) return table.exists ? found : Partitioning{};
-  const Partitioning asked{plan.spec.target.partition->by, plan.spec.target.partition->column, false};
+  Partitioning asked{plan.spec.target.partition->by, plan.spec.target.partition->column, false};
   if (!table.exists) return asked;
   if (found.by == asked.by && found.column == asked.column) return found;
   if (plan.spec.target.mode == system::Mode::replace) return asked;  // rebuilt

@@ -236,13 +236,14 @@ Test(match, an_offset_gets_a_text_column_right_after_its_value) {
   t.target.exists = false;
   t.spec = parse_spec(with(R"("columns": ["id", {"source": "at", "target": "placed", "keep_offset": true}, "note"])"));
   EXPECT_TEXT(t.pairs(), "id>id at>placed at>placed_offset note>note");
-  const system::ColumnPlan& part = t.match().columns[2];
+  const Match match = t.match();
+  const system::ColumnPlan& part = match.columns[2];
   cr_expect_eq(part.part, system::ColumnPart::offset);
   cr_expect_eq(part.read_type, Type::text(6));
   cr_expect_not(part.read_as_text);
-  cr_expect_eq(t.match().columns[1].part, system::ColumnPart::value);
-  cr_expect_eq(t.match().source_index[2], 1);
-  cr_expect_eq(t.match().wanted_types.size(), 4);
+  cr_expect_eq(match.columns[1].part, system::ColumnPart::value);
+  cr_expect_eq(match.source_index[2], 1);
+  cr_expect_eq(match.wanted_types.size(), 4);
   // Into an existing table by name.
   t.target.exists = true;
   t.target.columns = {
