@@ -230,11 +230,16 @@ Task<void> find_parts(Session* session, TableFacts* table) {
                                                               "WHERE polrelid = {} ORDER BY polname",
                                                               table->oid)),
                           "polname");
-  table->grants =
-      texts(co_await session->query(fmt::format("SELECT {} AS text FROM pg_catalog.pg_class c, {} AND c.oid = {} "
-                                                "ORDER BY text",
-                                                grant_text, grants_of("c"), table->oid)),
-            "text");
+  // Of the table and of single columns.
+  table->grants = texts(
+      co_await session->query(fmt::format(
+          "SELECT {0} AS text FROM pg_catalog.pg_class c, {1} AND c.oid = {2} UNION ALL "
+          "SELECT g.privilege_type || ' (' || pg_catalog.quote_ident(a.attname) || ')' || "
+          "pg_catalog.substr({0}, pg_catalog.length(g.privilege_type) + 1) FROM "
+          "pg_catalog.pg_attribute a, pg_catalog.aclexplode(a.attacl) AS g LEFT JOIN pg_catalog.pg_roles AS grantee ON "
+          "grantee.oid = g.grantee WHERE a.attrelid = {2} AND NOT a.attisdropped ORDER BY text",
+          grant_text, grants_of("c"), table->oid)),
+      "text");
 }
 
 Task<void> find_neighbours(Session* session, TableFacts* table) {
@@ -255,12 +260,13 @@ Task<void> find_neighbours(Session* session, TableFacts* table) {
                   table->oid)),
               "text");
   }
-  table->publications =
-      texts(co_await session->query(fmt::format("SELECT p.pubname FROM pg_catalog.pg_publication_tables t "
-                                                "JOIN pg_catalog.pg_publication p ON p.pubname = t.pubname "
-                                                "WHERE t.schemaname = {} AND t.tablename = {} ORDER BY p.pubname",
-                                                quote_text(table->schema), quote_text(table->name))),
-            "pubname");
+  // By name: those of all tables or of a schema take a new table by themselves.
+  table->publications = texts(
+      co_await session->query(fmt::format("SELECT p.pubname FROM pg_catalog.pg_publication_rel r "
+                                          "JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = {} "
+                                          "ORDER BY p.pubname",
+                                          table->oid)),
+      "pubname");
 }
 
 PartitionFacts partition_of(const Result& found, int i) {
@@ -423,6 +429,14 @@ Task<std::vector<Dependant>> read_dependants(Session& session, const TableFacts&
       table.oid));
   for (const std::string& parent : texts(parents, "text"))
     out.push_back({parent + ", from which it inherits", "", false});
+  const Result extras = co_await session.query(fmt::format(
+      "SELECT 'extended statistics ' || pg_catalog.quote_ident(stxname) AS text FROM pg_catalog.pg_statistic_ext "
+      "WHERE stxrelid = {0} UNION ALL SELECT 'comment on ' || pg_catalog.pg_describe_object(classoid, objoid, "
+      "objsubid) "
+      "FROM pg_catalog.pg_description WHERE classoid = 'pg_catalog.pg_class'::pg_catalog.regclass AND objoid = {0} "
+      "ORDER BY text",
+      table.oid));
+  for (const std::string& text : texts(extras, "text")) out.push_back({text, ""});
   for (const std::string& publication : table.publications) {
     out.push_back({"publication " + quote_name(publication) + " has it", ""});
   }

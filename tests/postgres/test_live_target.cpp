@@ -206,7 +206,7 @@ Test(target_catalogue, says_everything_of_a_table) {
     CREATE RULE ru AS ON INSERT TO rf_target."Odd t" DO ALSO NOTHING;
     CREATE POLICY po ON rf_target."Odd t" USING (true);
     CREATE TABLE rf_target.holder (o int REFERENCES rf_target."Odd t");
-    GRANT SELECT ON rf_target."Odd t" TO PUBLIC;
+    GRANT SELECT ON rf_target."Odd t" TO PUBLIC; GRANT UPDATE (other) ON rf_target."Odd t" TO pg_monitor;
     CREATE PUBLICATION rf_target_pub FOR TABLE rf_target."Odd t";
   )");
   const TableFacts table = facts(live, "Odd t");
@@ -243,7 +243,8 @@ Test(target_catalogue, says_everything_of_a_table) {
   cr_expect_eq(table.triggers[0].enabled, 'A');
   cr_expect(table.insert_rules);
   EXPECT_TEXT(joined(table.policies), "po");
-  EXPECT_TEXT(joined(table.grants), "SELECT|PUBLIC|f");
+  EXPECT_TEXT(joined(table.grants), "SELECT|PUBLIC|f, UPDATE (other)|pg_monitor|f");
+  EXPECT_TEXT(grant_statement(table.grants[1], "t"), "GRANT UPDATE (other) ON TABLE t TO pg_monitor");
   EXPECT_TEXT(joined(table.referenced_by), "holder_o_fkey of rf_target.holder");
   EXPECT_TEXT(joined(table.publications), "rf_target_pub");
   EXPECT_TEXT(table.definition(), facts(live, "Odd t").definition().empty() ? "" : table.definition());
@@ -504,6 +505,8 @@ Test(target_load, a_rebuild_names_what_depends_and_drops_it_on_request) {
     CREATE MATERIALIZED VIEW rf_target.m AS SELECT id FROM rf_target.t;
     CREATE TABLE rf_target.o (t int REFERENCES rf_target.t);
     CREATE INDEX t_note ON rf_target.t (note);
+    CREATE STATISTICS rf_target.t_both ON id, note FROM rf_target.t;
+    COMMENT ON COLUMN rf_target.t.note IS 'a comment';
   )");
   std::vector<ColumnPlan> columns = columns_of(facts(live, "t"));
   columns[1].target_native = "text";
@@ -518,6 +521,8 @@ Test(target_load, a_rebuild_names_what_depends_and_drops_it_on_request) {
   cr_expect(drops("materialized view rf_target.m"));
   cr_expect(drops("foreign key o_t_fkey of rf_target.o"));
   cr_expect(drops("index \"t_note\""));
+  cr_expect(drops("extended statistics t_both"));
+  cr_expect(drops("comment on column note of table rf_target.t"));
   transfer.load("VALUES (1, 'new note')");
   EXPECT_TEXT(rows_of(live, "SELECT * FROM rf_target.t"), "(1,\"new note\")");
   EXPECT_TEXT(live.column("SELECT count(*) FROM pg_class WHERE relnamespace = 'rf_target'::regnamespace AND relkind IN "
