@@ -54,6 +54,12 @@ Task<void> Attempt::run() {
   std::exception_ptr error;
   try {
     co_await steps();
+  } catch (Error& failure) {
+    // What the source knows of itself it has said: from the load on, the rest is about the target.
+    if (loading_ && failure.category() != Category::cancelled) {
+      failure.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
+    }
+    error = std::current_exception();
   } catch (...) {
     error = std::current_exception();
   }
@@ -183,13 +189,7 @@ Task<void> Attempt::load() {
   pipeline_ = std::make_unique<Pipeline>(std::move(input));
   pipeline_->add_kept(loaded_);
   co_await pipeline_->open();
-  try {
-    co_await pipeline_->run();
-  } catch (Error& error) {
-    // What the source knows of itself it has said; the rest is about a value on its way into the target.
-    error.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
-    throw;
-  }
+  co_await pipeline_->run();
   loaded_ = pipeline_->hash();
   all_loaded_ = true;
   // The one transaction of `direct` is the loader's: it stays open until finalize.

@@ -55,6 +55,12 @@ void expect_failed(const Service& service, std::string_view code) {
   expect_released(service);
 }
 
+// The problem says where it happened, whatever the system knew of that.
+void expect_names_the_target(const Service& service) {
+  EXPECT_TEXT(text_at(service.artifact, "error.connection"), "warehouse");
+  EXPECT_TEXT(text_at(service.artifact, "error.table"), "dbo.orders");
+}
+
 std::size_t retries(const Service& service) {
   const Json::Array* list = at(service.artifact, "retries").array();
   return list == nullptr ? 0 : list->size();
@@ -89,6 +95,7 @@ Test(run, different_content_leaves_the_target_untouched) {
   service.run(content);
   expect_failed(service, "verification_failed");
   EXPECT_TEXT(check_result(service.artifact, "content"), "failed");
+  expect_names_the_target(service);
   cr_expect(service.connections.target.stagings.empty());
 }
 
@@ -323,6 +330,7 @@ Test(run, a_finalize_that_is_refused_drops_staging) {
   service.connections.target.finalize_category = Category::server;
   service.run(plain);
   expect_failed(service, "finalize_broke");
+  expect_names_the_target(service);
   cr_expect(service.connections.target.stagings.empty());
 }
 
@@ -331,6 +339,7 @@ Test(run, a_finalizer_that_miscounts_is_told) {
   service.connections.target.finalize_delta = 1;
   service.run(plain);
   EXPECT_TEXT(text_at(service.artifact, "error.code"), "finalize_miscounted");
+  expect_names_the_target(service);
   EXPECT_TEXT(check_result(service.artifact, "rows_written"), "failed");
   expect_released(service);
 }
@@ -349,6 +358,7 @@ Test(run, after_steps_that_keep_failing_say_that_the_rows_are_committed) {
   service.run(plain);
   EXPECT_TEXT(text_at(service.artifact, "error.code"), "after_steps_failed");
   cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
+  expect_names_the_target(service);
   expect_released(service);
 }
 
