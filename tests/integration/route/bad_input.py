@@ -218,7 +218,7 @@ def test_wrong_password_and_missing_rights_of_the_source(bench):
 def test_o34_passwords_of_every_kind(bench):
     name = bench.name("o34")
     bench.pg.do(f"CREATE TABLE {name} (id int); INSERT INTO {name} VALUES (1)")
-    for secret in ("a;b{c}d'e\"f=g%h@i:j/k?l#m[n]é ", "x" * 128, "☃😀"):
+    for secret in ("a;b{c}d'e\"f=g%h@i:j/k?l#m[n]é ", "x" * 128, "☃😀", ""):
         with Sandbox(bench, secret=secret) as sandbox:
             Workspace(bench, sandbox).load(spec(f"public.{name}", f"dbo.{name}"))
             work = Workspace(bench, sandbox)
@@ -227,7 +227,20 @@ def test_o34_passwords_of_every_kind(bench):
             work.config.write_text(work.config.read_text().replace('{ env = "DW_SECRET" }', f'{{ file = "{path}" }}'))
             done = work.transfer(spec(f"public.{name}", f"dbo.{name}", "truncate"))
             equal(done.code, 0, f"exit code with a file {done.said}")
-            check(secret not in done.out + done.log, "the password is echoed")
+            check(not secret or secret not in done.out + done.log, "the password is echoed")
+            done = Workspace(bench, sandbox, secret=secret + "z" if len(secret) < 128 else secret[1:]).transfer(spec(f"public.{name}", f"dbo.{name}", "truncate"))
+            equal((done.code, done.error().get("code")), (2, "login_failed"), f"another password is let in instead of {secret!r}")
+
+
+def test_o34_settings_that_do_not_parse_are_refused_before_any_login(bench):
+    """A connection string cut in the wrong place would come back as a failed login with half a password."""
+    for dsn in ("host=127.0.0.1 dbname", "host=127.0.0.1 user='locked", "postgres://u@[::1/db", "host=127.0.0.1 nonsense=1"):
+        work = Workspace(bench, bench.sandbox, source="")
+        work.config.write_text(work.config.read_text().replace('dsn = ""', f'dsn = "{dsn}"'))
+        done = work.transfer(spec("public.t", "dbo.t"))
+        equal((done.code, len(done.said)), (2, 1), f"exit code and lines for {dsn} {done.said}")
+        check("login" not in str(done.error().get("code")), "no login was tried", done.said)
+        check("dsn" in done.said[0] or "shop" in done.said[0], "the setting or its connection is named", done.said)
 
 
 def test_login_errors_are_told_apart(bench):
@@ -313,6 +326,10 @@ def test_o35_certificates_and_mandatory_encryption(bench):
         Workspace(bench, sandbox, encrypt="on", target_extra=f'ca_file = "{cert}"\nserver_name = "db.example"').load(loading)
         Workspace(bench, sandbox, encrypt="on", target_extra="trust_server_certificate = true").load(loading)
         equal(sandbox.count(f"dbo.{name}"), 2, "rows")
+        error = Workspace(bench, sandbox, encrypt="off").refused(loading, "encryption_refused", 2)
+        check('"on"' in error["hint"], "the hint names the setting that a server with mandatory encryption takes", error)
+        Workspace(bench, sandbox, encrypt="login", target_extra="trust_server_certificate = true").load(loading)
+        equal(sandbox.count(f"dbo.{name}"), 3, "rows")
     with Sandbox(bench) as sandbox:  # has no encryption
         Workspace(bench, sandbox, encrypt="on", target_extra="trust_server_certificate = true").refused(loading, "encryption_refused", 2)
         check(not sandbox.exists(f"dbo.{name}"), "nothing went in clear text")
