@@ -232,6 +232,16 @@ Test(login, a_peer_that_is_no_sql_server) {
   cr_assert(contains(error.hint(), "SQL Server"));
 }
 
+Test(login, a_server_that_only_speaks_tls_from_the_first_byte_is_hinted_at) {
+  for (const char* answer : {"", "15 03 03 00 02 02 46"}) {  // nothing, or an alert that is shorter than a TDS header
+    auto script = std::make_shared<Script>();
+    script->expect(PacketType::prelogin).send(from_hex(answer)).close();
+    const Error error = login_failure(script);
+    cr_assert_eq(error.code(), "protocol");
+    cr_assert(contains(error.hint(), "strict"), "%s", error.hint().c_str());
+  }
+}
+
 Test(login, packet_sizes_outside_the_protocol_are_refused_before_anything_is_sent) {
   tds::LoginOptions options = plain_options();
   options.packet_bytes = 100;
