@@ -385,6 +385,29 @@ def test_wider_and_narrower_existing_types(bench):
     equal((error["column"], error["value"]), ("h", "256"), "column and value")
 
 
+def test_existing_columns_of_the_older_and_rarer_types(bench):
+    """Each has a form of its own in a bulk load: text pointers, halves of money, minutes, UTF-8 under a collation."""
+    name = bench.name("rare")
+    columns = [("a", "text", "'naïve'", "text", "cast(a as nvarchar(20))", "naïve"), ("b", "text", "'☃😀'", "ntext", "cast(b as nvarchar(20))", "☃😀"),
+               ("c", "bytea", "'\\x00ff'", "image", "convert(varchar(20), cast(c as varbinary(9)), 1)", "0x00FF"),
+               ("d", "xml", "'<a>ü</a>'", "xml", "cast(d as nvarchar(40))", "<a>ü</a>"),
+               ("e", "numeric(19,4)", "-922337203685477.5808", "money", "cast(e as decimal(19,4))", "-922337203685477.5808"),
+               ("f", "numeric(10,4)", "214748.3647", "smallmoney", "cast(f as decimal(10,4))", "214748.3647"),
+               ("g", "timestamp(0)", "'2079-06-06 23:59:00'", "smalldatetime", "convert(varchar(40), g, 121)", "2079-06-06 23:59:00.000"),
+               ("h", "bytea", "'\\x01020304'", "binary(4)", "convert(varchar(20), h, 1)", "0x01020304"),
+               ("i", "text", "'é😀'", "varchar(6) collate Latin1_General_100_CI_AS_SC_UTF8", "i", "é😀"),
+               ("j", "text", "'€'", "char(3) collate Latin1_General_BIN2", "j", "€  "), ("k", "text", "'Ω'", "varchar(1) collate Greek_CI_AS", "k", "Ω")]
+    bench.pg.do(f"CREATE TABLE {name} (id int, {', '.join(f'{c[0]} {c[1]}' for c in columns)}); "
+                f"INSERT INTO {name} VALUES (1, {', '.join(c[2] for c in columns)}), (2, {', '.join('NULL' for _ in columns)})")
+    bench.sandbox.do(f"create table dbo.{name} (id int not null, {', '.join(f'{c[0]} {c[3]} null' for c in columns)})")
+    bench.work.load(spec(f"public.{name}", f"dbo.{name}", verify="content"))
+    equal(bench.sandbox.rows([c[4] for c in columns], f"from dbo.{name} order by id"), [tuple(c[5] for c in columns), (None,) * len(columns)], "rows")
+    bench.pg.do(f"UPDATE {name} SET i = 'éééé' WHERE id = 1")
+    error = bench.work.refused(spec(f"public.{name}", f"dbo.{name}"), "value_does_not_fit", 1)
+    equal(error["column"], "i", "column")
+    check("8 bytes" in error["detail"], "UTF-8 columns count bytes", error)
+
+
 def test_several_hundred_columns(bench):
     name = bench.name("wide")
     columns = [f"c{i} int" for i in range(600)]
