@@ -184,6 +184,23 @@ def test_computed_and_rowversion_columns_are_left_out(bench):
     equal(error["field"], "columns[1]", "field")
 
 
+def test_period_columns_are_left_to_the_server(bench):
+    name = bench.name("period")
+    bench.pg.do(f"CREATE TABLE {name} (id int PRIMARY KEY, since timestamp, until timestamp, v text); "
+                f"INSERT INTO {name} SELECT g, '2000-01-01', '2001-01-01', 'v' FROM generate_series(1, 20) g")
+    for mode, workers, finalizer in (("append", 1, "direct"), ("append", 2, "insert_select"), ("truncate", 2, "insert_select"), ("replace", 2, "insert_select")):
+        target = bench.name("period")
+        bench.sandbox.do(f"create table dbo.{target} (id int primary key, since datetime2(3) generated always as row start not null, "
+                         "until datetime2(3) generated always as row end not null, v nvarchar(5), period for system_time (since, until))")
+        artifact = bench.work.load(spec(f"public.{name}", f"dbo.{target}", mode, workers={"export": workers, "load": workers}))
+        equal(artifact["finalizer"], finalizer, f"finalizer, {mode}")
+        equal({w["column"] for w in artifact["warnings"] if w["code"] == "not_insertable"}, {"since", "until"}, "left out")
+        equal(bench.sandbox.rows(["count(*)", "min(year(until))"], f"from dbo.{target} where since > '2002-01-01' and v = N'v'"), [("20", "9999")], f"rows, {mode}")
+        bench.nothing_left(target)
+    error = bench.work.refused(spec(f"public.{name}", f"dbo.{target}", columns=["id", "until"]), "column_not_writable", 2)
+    check("period" in error["detail"], "the reason is told", error)
+
+
 def test_check_constraints_hold_and_can_be_left_to_the_server(bench):
     name = source(bench)
     existing(bench, name, "id int check (id < 40), v nvarchar(20)", old="(1, N'old')")
