@@ -141,7 +141,7 @@ const Message& cause(const std::vector<Message>& errors) {
       Category::server, std::string(login_code(first.number)),
       fmt::format("login of user \"{}\" failed: SQL Server error {}: {}", options.user, first.number, first.text));
   error.with_fault(fault_of(first));
-  if (std::any_of(errors.begin(), errors.end(), [](const Message& m) { return is_transient(m.number); })) {
+  if (std::any_of(errors.begin(), errors.end(), [](const Message& m) { return is_transient(m); })) {
     error.mark_transient();
   }
   throw error;

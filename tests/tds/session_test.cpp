@@ -332,6 +332,17 @@ Test(query, deadlocks_and_azures_busy_signals_are_transient) {
   }
 }
 
+Test(query, a_refused_load_that_azure_reports_as_its_own_failure_is_not_transient) {
+  const std::string text =
+      "The service has encountered an error processing your request. Please try again. Error code ";
+  for (const auto& [wrapped, transient] : {std::pair{4815, false}, {4816, false}, {40143, true}}) {
+    auto script = logged_in();
+    script->expect(PacketType::sql_batch).send(reply(error(40197, text + std::to_string(wrapped) + ".", 20) + done(2)));
+    Conversation talk(script);
+    cr_assert_eq(talk.failure("…").transient(), transient, "%d", wrapped);
+  }
+}
+
 Test(query, done_with_the_error_bit_is_a_failure_even_with_a_row_count) {
   auto script = logged_in();
   script->expect(PacketType::sql_batch).send(reply(done(0x12, 5)));
