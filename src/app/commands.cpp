@@ -102,7 +102,9 @@ async::Task<int> follow(Service* service, std::string id) {
   }
   if (outcome.error) fmt::print(stderr, "rowferry: {}: {}\n", outcome.error->code, outcome.error->detail);
   const transfer::Progress* progress = service->manager().progress(id);
-  co_return exit_code(outcome, progress != nullptr && progress->staging.empty() && progress->rows.read == 0);
+  const bool untouched =
+      progress != nullptr && progress->staging.empty() && progress->rows.read == 0 && !progress->has_read;
+  co_return exit_code(outcome, untouched);
 }
 
 struct Job {

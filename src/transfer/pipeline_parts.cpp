@@ -50,6 +50,7 @@ void Pipeline::StreamSink::count(const rows::Batch& batch) {
   rows_ += batch.rows();
   progress_.slices[stream_.position].rows_read += batch.rows();
   progress_.rows.read += batch.rows();
+  progress_.has_read = true;
   progress_.bytes.batch += batch.bytes();
 }
 

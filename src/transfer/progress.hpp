@@ -157,6 +157,7 @@ struct Progress {
   RowCounts rows;
   ByteCounts bytes;
   std::uint64_t rows_written = 0;  // handed to the target's writer, over all slices of this attempt
+  bool has_read = false;           // rows have come in this run, also those of slices and attempts that were given up
   std::optional<std::uint64_t> row_estimate;
   std::array<StageClock, phase_count> stages{};
   double queued_seconds = 0;

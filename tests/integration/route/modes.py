@@ -79,8 +79,9 @@ def test_direct_is_all_or_nothing(bench):
     name = bench.name("direct")
     bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, CASE WHEN g = 4999 THEN 'far too long a text here' ELSE 'v' END AS v FROM generate_series(1, 5000) g")
     existing(bench, name, old="")
-    bench.work.refused(spec(f"public.{name}", f"dbo.{name}", workers={"export": 1, "load": 1}, slices={"by": "ctid", "count": 4}), "value_does_not_fit", 1)
-    equal(bench.sandbox.count(f"dbo.{name}"), 0, "rows")
+    for slicing in ({"by": "ctid", "count": 4}, {"by": "none"}):  # also where no slice was ended: exit code 2 is for what was not begun
+        bench.work.refused(spec(f"public.{name}", f"dbo.{name}", workers={"export": 1, "load": 1}, slices=slicing), "value_does_not_fit", 1)
+        equal(bench.sandbox.count(f"dbo.{name}"), 0, "rows")
     bench.nothing_left(name)
 
 
@@ -222,6 +223,23 @@ def test_unique_index_and_old_rows(bench):
     bench.nothing_left(name)
     bench.work.load(spec(f"public.{name}", f"dbo.{name}", "truncate"))
     equal(content(bench, name), list(range(1, 51)), "after truncate")
+
+
+def test_rows_that_the_server_drops_in_silence_are_missed(bench):
+    """An index with IGNORE_DUP_KEY takes a load of duplicates without an error: only the server's count tells."""
+    name = bench.name("dropped")
+    bench.pg.do(f"CREATE TABLE {name} AS SELECT g % 90 AS id, 'v' || g AS v FROM generate_series(1, 100) g")
+    for workers, finalizer, mode in ((1, "direct", "append"), (2, "insert_select", "append"), (2, "insert_select", "truncate")):
+        target = bench.name("dropped")
+        bench.sandbox.do(f"create table dbo.{target} (id int, v nvarchar(20)); create unique index u on dbo.{target} (id) with (ignore_dup_key = on)")
+        done = bench.work.transfer(spec(f"public.{name}", f"dbo.{target}", mode, workers={"export": workers, "load": workers}))
+        equal((done.code, done.artifact["finalizer"]), (1, finalizer), f"{mode} {done.said}")
+        code, detail = ("rows_not_taken", "of 100 rows sent the server took 90") if finalizer == "direct" else ("finalize_count", "100 rows were loaded, 90 arrived")
+        equal(done.error()["code"], code, "code")
+        check(detail in done.error()["detail"] and "IGNORE_DUP_KEY" in done.error()["hint"], "both counts and the cause", done.error())
+        check("ignore_dup_key" in [w["code"] for w in done.artifact["warnings"]], "the plan warned", done.artifact["warnings"])
+        equal(bench.sandbox.count(f"dbo.{target}"), 0, f"rows afterwards, {mode}")
+        bench.nothing_left(target)
 
 
 def test_truncate_with_foreign_keys_to_the_target(bench):
