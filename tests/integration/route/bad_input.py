@@ -5,7 +5,7 @@ import re
 import socket
 import subprocess
 
-from harness import NULL, SECRET, Postgres, Sandbox, Workspace, check, equal, own_cluster, run, spec
+from harness import NULL, SECRET, Postgres, Proxy, Sandbox, Workspace, check, equal, eventually, own_cluster, run, spec
 
 GOOD = {"source": {"connection": "shop", "table": "public.t"}, "target": {"connection": "warehouse", "table": "dbo.t", "mode": "append"}}
 
@@ -342,19 +342,13 @@ def test_o35_certificates_and_mandatory_encryption(bench):
 def test_another_transfer_into_the_same_target(bench):
     name = bench.name("busy")
     bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id FROM generate_series(1, 1000) g")
-    with Sandbox(bench, faults=[{"kind": "stall_bulk", "bytes": 100, "wait_ms": 6000}]) as sandbox:
-        work = Workspace(bench, sandbox)
-        first = work.start_transfer(spec(f"public.{name}", f"dbo.{name}"))
-        first.wait_for("running")
-        other = Workspace(bench, sandbox)
-
-        def busy():
-            done = other.transfer(spec(f"public.{name}", f"DBO.{name.upper()}"))
-            return done if done.error().get("code") == "target_busy" else None
-
-        done = busy() or busy()
-        check(done, "the second transfer is refused as target_busy")
-        equal(done.code, 2, "exit code")
+    with Sandbox(bench, faults=[{"kind": "stall_bulk", "bytes": 100, "wait_ms": 3000}]) as sandbox, Proxy(sandbox.port) as proxy:
+        first = Workspace(bench, proxy.port, secret=sandbox.secret).start_transfer(spec(f"public.{name}", f"dbo.{name}"))
+        eventually(sandbox.left_overs, "staging is made, so the lock is taken")
+        proxy.pause()  # what it has still to ask for waits until the second is refused
+        error = Workspace(bench, sandbox).refused(spec(f"public.{name}", f"DBO.{name.upper()}"), "target_busy", 2)
+        check(name.lower() in str(error).lower(), "the target is named", error)
+        proxy.resume()
         equal(first.wait().code, 0, "the first goes on")
         equal(sandbox.count(f"dbo.{name}"), 1000, "rows")
         bench.nothing_left(name, sandbox)
