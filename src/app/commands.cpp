@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
 #include "app/display.hpp"
 #include "app/service.hpp"
@@ -76,7 +78,11 @@ int guarded(Command command) {
 std::string read_spec(const std::string& name) {
   if (name == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
   std::ifstream in(name, std::ios::binary);
-  if (!in) throw Error(Category::input, "spec_missing", fmt::format("cannot read the spec {}", name));
+  if (!in) {
+    const int reason = errno;
+    throw Error(Category::input, "spec_missing",
+                fmt::format("cannot read the spec {}: {}", name, std::generic_category().message(reason)));
+  }
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
@@ -94,14 +100,35 @@ async::Task<void> heed_signals(net::Signals* signals, transfer::Manager* manager
   }
 }
 
+// What is not in the last line of progress: the rows are moved, and this is how the target differs from the source.
+void print_findings(const transfer::Progress& p) {
+  for (const system::Notice& warning : p.warnings) {
+    const std::string column = warning.column.empty() ? "" : fmt::format(" [column {}]", warning.column);
+    fmt::print(stderr, "rowferry: warning: {}: {}{}\n", warning.code, warning.text, column);
+  }
+  for (const transfer::ColumnReport& column : p.columns) {
+    if (column.changed == 0) continue;
+    fmt::print(stderr, "rowferry: warning: values_changed: {} values of column {} were changed (on_loss {})\n",
+               grouped(column.changed), column.target, column.policy);
+  }
+  for (const transfer::Check& check : p.checks) {
+    if (check.result != transfer::Check::Result::not_run) continue;
+    fmt::print(stderr, "rowferry: warning: check_not_run: {}: {}\n", check.name, check.reason);
+  }
+}
+
 // Waits for the transfer and prints its artifact.
 async::Task<int> follow(Service* service, std::string id) {
   const transfer::Outcome outcome = co_await service->manager().wait(id);
   if (transfer::is_terminal(outcome.state) && outcome.state != transfer::State::interrupted) {
     fmt::print("{}\n", (co_await service->manager().artifact(id)).json);
   }
-  if (outcome.error) fmt::print(stderr, "rowferry: {}: {}\n", outcome.error->code, outcome.error->detail);
   const transfer::Progress* progress = service->manager().progress(id);
+  if (progress != nullptr) print_findings(*progress);
+  if (outcome.error) {
+    const transfer::Problem& error = *outcome.error;
+    fmt::print(stderr, "rowferry: {}: {}\n", error.code, one_line_of(error.detail, error.context, error.hint));
+  }
   const bool untouched =
       progress != nullptr && progress->staging.empty() && progress->rows.read == 0 && !progress->has_read;
   co_return exit_code(outcome, untouched);
@@ -162,7 +189,10 @@ async::Task<int> print_plan(Service* service, std::string spec, transfer::PlanFo
 async::Task<int> clean_up(Service* service, std::chrono::seconds older_than, bool yes) {
   co_await service->manager().start();
   int code = exit_ok;
-  for (const transfer::Orphan& orphan : co_await service->manager().clean(older_than, yes)) {
+  const std::vector<transfer::Orphan> orphans = co_await service->manager().clean(older_than, yes);
+  if (orphans.empty()) fmt::print(stderr, "rowferry: no staging table is left over\n");
+  if (!orphans.empty() && !yes) fmt::print(stderr, "rowferry: nothing is dropped without --yes\n");
+  for (const transfer::Orphan& orphan : orphans) {
     fmt::print("{}\t{}\t{}\t{}\t{}\n", orphan.state, orphan.connection, orphan.staging, orphan.id, orphan.detail);
     if (orphan.state == "failed") code = exit_failed;
   }

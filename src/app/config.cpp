@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include "api/guards.hpp"
 #include "base/error.hpp"
@@ -40,7 +42,7 @@ class Section {
   void flag(std::string_view name, bool& into) { read<bool>(name, "true or false", into); }
   void duration(std::string_view name, std::chrono::milliseconds& into) {
     std::string value;
-    text(name, value);
+    read<std::string>(name, "a duration in quotes such as \"30s\"", value);
     if (!value.empty()) into = parse_duration(value, key(name));
   }
   void seconds(std::string_view name, std::chrono::seconds& into) {
@@ -179,6 +181,14 @@ void read_mssql(Section& section, ConnectionConfig& c) {
          section.key("encrypt"));
   }
   if (c.host.empty()) fail("missing_field", section.key("host") + " is missing", section.key("host"));
+  if (c.host.find('\\') != std::string::npos) {
+    fail("not_supported", section.key("host") + ": named instances are not supported yet: use host and port",
+         section.key("host"));
+  }
+  if (c.user.find('\\') != std::string::npos) {
+    fail("not_supported", section.key("user") + ": Windows logins (Kerberos, NTLM) are not supported yet",
+         section.key("user"));
+  }
   if (c.user.empty()) {
     fail("missing_field", section.key("user") + " is missing (Kerberos and NTLM are not supported yet)",
          section.key("user"));
@@ -317,7 +327,11 @@ Config parse_config(std::string_view text, const std::string& path) {
 
 Config load_config(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) fail("config_missing", fmt::format("cannot read the configuration file {}", path), "");
+  if (!in) {
+    const int reason = errno;
+    fail("config_missing",
+         fmt::format("cannot read the configuration file {}: {}", path, std::generic_category().message(reason)), "");
+  }
   std::stringstream text;
   text << in.rdbuf();
   return parse_config(text.str(), path);

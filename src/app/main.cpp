@@ -50,7 +50,8 @@ void declare(CLI::App& cli, Arguments& a) {
   plan->add_option("spec", a.spec, "spec file (JSON), or - for standard input")->required();
   plan->add_option("--format", a.format, "json or text")->check(CLI::IsMember({"json", "text"}))->capture_default_str();
 
-  CLI::App* resume = with_config(cli.add_subcommand("resume", "go on with an interrupted or failed transfer"), a);
+  CLI::App* resume =
+      with_config(cli.add_subcommand("resume", "go on with an interrupted, failed or cancelled transfer"), a);
   resume->add_option("id", a.id, "the transfer's id")->required();
 
   CLI::App* clean = with_config(cli.add_subcommand("clean", "list (or drop) staging tables that nobody needs"), a);

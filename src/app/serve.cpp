@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 
 #include "api/api.hpp"
 #include "app/commands.hpp"
@@ -77,8 +78,17 @@ void allow_more_files() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// A pipeline's file is read at each run and may come later; whoever has mistyped its name hears of it now.
+void warn_of_missing_specs(const Config& config) {
+  for (const auto& [name, pipeline] : config.pipelines) {
+    if (std::ifstream(pipeline.spec_file)) continue;
+    log::warning("the pipeline's spec file cannot be read", {{"pipeline", name}, {"file", pipeline.spec_file}});
+  }
+}
+
 async::Task<int> serve_all(net::Loop* loop, Service* service) {
   const ServerConfig& config = service->config().server;
+  warn_of_missing_specs(service->config());
   co_await service->manager().start();
   api::Api api(*loop, service->manager(), api_options(config));
   http::Server server(*loop, server_options(config), api);
@@ -128,6 +138,10 @@ async::Task<int> ask_health(net::Loop* loop, std::string host, std::uint16_t por
     const std::size_t got = co_await stream->read_some(part);
     if (got == 0) break;
     answer += as_text({part, got});
+  }
+  if (answer.empty()) {
+    throw Error(Category::connection, "no_answer",
+                fmt::format("{}:{} gave no HTTP answer; a TLS listener is asked with curl", host, port));
   }
   const std::size_t body = answer.find("\r\n\r\n");
   fmt::print("{}\n", body == std::string::npos ? answer : answer.substr(body + 4));

@@ -321,9 +321,10 @@ Task<std::string> Manager::plan(std::string text, PlanFormat format) {
 Task<Record> Manager::Impl::load_record(std::string id) {
   if (!is_transfer_id(id)) unknown(id);
   const Store store = shared.store;
-  const std::optional<std::string> text = co_await net::offload(shared.loop, [store, id] { return store.read(id); });
-  if (!text) unknown(id);
-  co_return parse_record(*text);
+  std::optional<Record> record = co_await net::offload(
+      shared.loop, [store, id, version = settings.version] { return read_record(store, id, version); });
+  if (!record) unknown(id);
+  co_return std::move(*record);
 }
 
 Task<Document> Manager::status(std::string id) {
@@ -369,9 +370,10 @@ Task<std::string> Manager::list(ListRequest request) {
     if (const EntryPtr entry = m.find(id)) {
       status = Json::parse(entry->status().json, {.bytes = limits::record_bytes_max, .depth = limits::json_depth});
     } else {
-      const std::optional<std::string> text = co_await net::offload(m.loop(), [store, id] { return store.read(id); });
-      if (!text) continue;
-      status = parse_record(*text).status;
+      std::optional<Record> record = co_await net::offload(
+          m.loop(), [store, id, version = m.settings.version] { return read_record(store, id, version); });
+      if (!record) continue;
+      status = std::move(record->status);
     }
     const Json* state = status.find("state");
     if (!request.state.empty() &&

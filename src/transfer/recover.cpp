@@ -39,6 +39,15 @@ bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record&
   return true;
 }
 
+// A record that nobody owns and that has not ended: its process has.
+bool interrupted_if_left(const Store& store, const RecordFilePtr& file, Record& record, std::string_view version) {
+  if (is_terminal(record.state)) return false;
+  mark_interrupted(record);
+  store.write_artifact(record.id, interrupted_artifact(record, version));
+  file->write(record_text(record));
+  return true;
+}
+
 // The keys that still count; the files of the others are removed.
 std::vector<Key> living_keys(const Store& store, WallClock::time_point now) {
   std::vector<Key> keys;
@@ -86,12 +95,7 @@ class Recovery {
     if (!file) return;  // another process is at work on it
     Record record = parse_record(file->read());
     if (removed_as_old(store_, file, record, now_, retain_)) return;
-    if (!is_terminal(record.state)) {
-      mark_interrupted(record);
-      store_.write_artifact(id, interrupted_artifact(record, version_));
-      file->write(record_text(record));
-      out_.interrupted.push_back(id);
-    }
+    if (interrupted_if_left(store_, file, record, version_)) out_.interrupted.push_back(id);
     if (!record.pipeline.empty()) out_.last_runs.try_emplace(record.pipeline, id, record.state);
   }
 
@@ -114,6 +118,19 @@ std::string key_text(const Key& key) {
 
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version) {
   return Recovery(store, retain, engine_version).run();
+}
+
+std::optional<Record> read_record(const Store& store, const std::string& id, std::string_view engine_version) {
+  const std::optional<std::string> text = store.read(id);
+  if (!text) return std::nullopt;
+  Record record = parse_record(*text);
+  if (is_terminal(record.state)) return record;
+  // Its process may have ended since start-up: then nobody holds the file.
+  if (const RecordFilePtr file = store.own(id)) {
+    record = parse_record(file->read());
+    interrupted_if_left(store, file, record, engine_version);
+  }
+  return record;
 }
 
 std::size_t prune(const Store& store, std::chrono::seconds retain) {

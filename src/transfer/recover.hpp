@@ -28,6 +28,9 @@ struct Recovered {
 // ended longer than `retain` ago, and old keys.
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version);
 
+// A record as it stands: one that a process has left behind since start-up becomes `interrupted` now. Nullopt: absent.
+std::optional<Record> read_record(const Store& store, const std::string& id, std::string_view engine_version);
+
 // Only the removals of recover(): for a service that runs on. Gives how many records went.
 std::size_t prune(const Store& store, std::chrono::seconds retain);
 

@@ -187,6 +187,10 @@ Test(config, secrets_never_stand_in_the_file) {
 Test(config, what_comes_later_says_so) {
   expect_refused(mssql("access_token = { env = \"T\" }\n"), "not_supported connections.w.access_token");
   expect_refused(mssql("instance = \"X\"\n"), "not_supported connections.w.instance");
+  expect_refused("[connections.w]\ntype = \"mssql\"\nhost = 'db\\X'\nuser = \"u\"\n",
+                 "not_supported connections.w.host");
+  expect_refused("[connections.w]\ntype = \"mssql\"\nhost = \"h\"\nuser = 'D\\u'\n",
+                 "not_supported connections.w.user");
   expect_refused(mssql("encrypt = \"strict\"\n"), "not_supported connections.w.encrypt");
 }
 

@@ -135,6 +135,21 @@ Test(store, pruning_leaves_what_runs_and_what_is_owned) {
   cr_expect_eq(parse_record(*store.read(running)).state, State::running);
 }
 
+Test(store, a_record_whose_process_has_ended_is_read_as_interrupted) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string left = new_transfer_id();
+  const std::string owned = new_transfer_id();
+  store.create(left, record_of(left, State::running));
+  const RecordFilePtr mine = store.create(owned, record_of(owned, State::running));
+  cr_expect_eq(read_record(store, left, "test")->state, State::interrupted);
+  cr_expect_eq(parse_record(*store.read(left)).state, State::interrupted, "on disk too");
+  cr_expect(store.read_artifact(left).has_value());
+  cr_expect_eq(read_record(store, owned, "test")->state, State::running);
+  cr_expect_not(read_record(store, new_transfer_id(), "test").has_value());
+}
+
 Test(store, a_damaged_record_is_left_alone_and_told) {
   const TempDir dir;
   const Store store(dir.path());
