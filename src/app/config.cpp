@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
-#include <system_error>
 
 #include "api/guards.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/limits.hpp"
 
 namespace rowferry::app {
 
@@ -203,6 +201,9 @@ ConnectionConfig read_connection(const std::string& name, const toml::table& tab
   section.flag("writable", c.writable);
   section.number("max_sessions", c.max_sessions, 1, 1000);
   section.duration("connect_timeout", c.connect_timeout);
+  if (c.connect_timeout <= std::chrono::milliseconds::zero()) {
+    fail("bad_value", section.key("connect_timeout") + " must be more than nothing", section.key("connect_timeout"));
+  }
   section.text("application_name", c.application_name);
   section.text("ledger_schema", c.ledger_schema);
   section.secret("password", c.password);
@@ -255,9 +256,12 @@ Secret SecretSource::read() const {
     }
     return Secret(value);
   }
-  std::ifstream in(name, std::ios::binary);
-  if (!in) throw Error(Category::input, "secret_missing", fmt::format("cannot read the secret file {}", name));
-  std::string value((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  FileText secret = read_whole_file(name, limits::secret_bytes_max, FileKind::any);
+  if (!secret.problem.empty()) {
+    throw Error(Category::input, "secret_missing",
+                fmt::format("cannot read the secret file {}: {}", name, secret.problem));
+  }
+  std::string value = std::move(secret.text);
   if (!value.empty() && value.back() == '\n') value.pop_back();
   if (!value.empty() && value.back() == '\r') value.pop_back();
   return Secret(std::move(value));
@@ -326,15 +330,11 @@ Config parse_config(std::string_view text, const std::string& path) {
 }
 
 Config load_config(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    const int reason = errno;
-    fail("config_missing",
-         fmt::format("cannot read the configuration file {}: {}", path, std::generic_category().message(reason)), "");
+  const FileText file = read_whole_file(path, limits::config_bytes_max, FileKind::any);
+  if (!file.problem.empty()) {
+    fail("config_missing", fmt::format("cannot read the configuration file {}: {}", path, file.problem), "");
   }
-  std::stringstream text;
-  text << in.rdbuf();
-  return parse_config(text.str(), path);
+  return parse_config(file.text, path);
 }
 
 }  // namespace rowferry::app

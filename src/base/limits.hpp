@@ -77,7 +77,9 @@ inline constexpr milliseconds http_sweep_time{250};            // how often dead
 inline constexpr milliseconds http_stop_grace{10'000};         // for requests in progress when the server stops
 
 // The command line
-inline constexpr milliseconds health_timeout{5'000};  // of `rowferry health`
+inline constexpr std::size_t config_bytes_max = 1024 * 1024;  // the configuration file
+inline constexpr std::size_t secret_bytes_max = 64 * 1024;    // a file that holds a password or token
+inline constexpr milliseconds health_timeout{5'000};          // of `rowferry health`
 inline constexpr std::size_t health_answer_bytes = 64 * 1024;
 inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
 
@@ -103,6 +105,12 @@ inline constexpr std::size_t warnings_max = 200;    // kept of one transfer
 inline constexpr std::size_t list_page_max = 200;
 inline constexpr std::size_t record_bytes_max = 64 * 1024 * 1024;  // a record or artifact that is read back
 inline constexpr seconds idempotency_keep{24 * 3600};
+inline constexpr milliseconds key_record_wait{5'000};   // for the record of a transfer that another process accepts
+inline constexpr milliseconds key_record_poll{50};      // between two looks for it
+inline constexpr seconds left_file_age{60};             // a half-written file this old has lost its writer
+inline constexpr std::size_t record_head_bytes = 1024;  // of a record, where its state stands
+inline constexpr milliseconds state_dir_check_every{3'000};   // at most this often, for /readyz
+inline constexpr milliseconds unsaved_retry_every{2'000};     // ends of transfers that the state directory refused
 inline constexpr milliseconds housekeeping_every{3'600'000};  // removal of records past their retention
 inline constexpr std::size_t idempotency_key_chars_max = 256;
 

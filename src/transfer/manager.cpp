@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
-#include <sstream>
 
 #include "async/scope.hpp"
+#include "base/file.hpp"
 #include "base/id.hpp"
 #include "base/limits.hpp"
 #include "base/log.hpp"
@@ -77,11 +76,12 @@ namespace {
 }
 
 std::string read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw Error(Category::not_found, "spec_file", fmt::format("the spec file {} cannot be read", path));
-  return text.str();
+  FileText file = read_whole_file(path, limits::spec_bytes_max, FileKind::regular);
+  if (!file.problem.empty()) {
+    throw Error(Category::not_found, "spec_file",
+                fmt::format("the spec file {} cannot be read: {}", path, file.problem));
+  }
+  return std::move(file.text);
 }
 
 }  // namespace
@@ -348,6 +348,8 @@ Task<Document> Manager::artifact(std::string id) {
   }
   co_return co_await impl_->read_artifact(std::move(id));
 }
+
+std::string Manager::artifact_file(const std::string& id) const { return impl_->shared.store.artifact_path(id); }
 
 Task<std::string> Manager::list(ListRequest request) {
   Impl& m = *impl_;

@@ -125,6 +125,8 @@ class Manager {
   async::Task<Document> status(std::string id);
   // JSON; in every terminal state, before: Error(conflict, "no_artifact_yet").
   async::Task<Document> artifact(std::string id);
+  // Where the artifact is kept, in the state directory.
+  std::string artifact_file(const std::string& id) const;
   // Asks for it and returns at once; terminal: Error(conflict, "transfer_ended").
   async::Task<Document> cancel(std::string id);
   // From interrupted, failed, cancelled; a new attempt under the same id. Else Error(conflict, "transfer_active" or

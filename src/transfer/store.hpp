@@ -50,6 +50,7 @@ class Store {
   std::vector<std::string> ids() const;  // newest first
   void remove(const RecordFilePtr& record, const std::string& id) const;
 
+  std::string artifact_path(const std::string& id) const;
   void write_artifact(const std::string& id, std::string_view text) const;
   std::optional<std::string> read_artifact(const std::string& id) const;
 
@@ -59,7 +60,6 @@ class Store {
 
  private:
   std::string record_path(const std::string& id) const;
-  std::string artifact_path(const std::string& id) const;
   std::string key_path(std::string_view key) const;
 
   std::string dir_;

@@ -136,6 +136,7 @@ Test(config, pipelines_are_found_beside_the_file) {
 Test(config, unknown_keys_are_refused_with_the_nearest_known_one) {
   expect_refused("[server]\nlisen = \"127.0.0.1:1\"\n", "unknown_field server.lisen");
   expect_refused("[conections.a]\n", "unknown_field conections");
+  expect_refused(mssql("connect_timeout = \"0s\""), "bad_value connections.w.connect_timeout");
   expect_refused(mssql("passwrd = { env = \"X\" }\n"), "unknown_field connections.w.passwrd");
   expect_refused(postgres("host = \"h\"\n"), "unknown_field connections.p.host");
   expect_refused(mssql("password = { envv = \"X\" }\n"), "unknown_field connections.w.password.envv");
