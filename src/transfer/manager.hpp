@@ -114,6 +114,8 @@ class Manager {
   // their records and are `interrupted` at the next start.
   async::Task<void> shutdown(std::chrono::milliseconds grace);
   bool shutting_down() const noexcept;
+  // Why work would fail now: the state directory cannot be written. Looked at every few seconds at most.
+  async::Task<std::optional<std::string>> not_ready();
 
   // Checks all that needs no server, throws as above; else the record is on disk when it returns.
   async::Task<Submitted> submit(SubmitRequest request);

@@ -58,7 +58,7 @@ void write_time(JsonWriter& json, std::string_view name, const std::optional<Wal
 std::string write_record(const Record& record, std::string_view status_json) {
   JsonWriter json;
   json.begin_object();
-  json.field("schema_version", 1).field("id", record.id).field("state", to_string(record.state));
+  json.field("schema_version", record_schema_version).field("id", record.id).field("state", to_string(record.state));
   json.field("pipeline", record.pipeline).field("attempt", record.attempt);
   write_time(json, "created_at", record.created);
   write_time(json, "ended_at", record.ended);
@@ -107,10 +107,17 @@ Record parse_record(std::string_view text) {
     damaged(error.detail());
   }
   Record record;
+  record.schema_version = int_of(json, "schema_version");
   record.id = text_of(json, "id");
   const std::optional<State> state = state_from(text_of(json, "state"));
   if (!state) damaged("state");
   record.state = *state;
+  record.status = need(json, "status");
+  if (record.status.object() == nullptr) damaged("status");
+  if (record.schema_version > record_schema_version) {
+    if (json.find("ended_at") != nullptr) record.ended = time_of(json, "ended_at");
+    return record;
+  }
   record.spec = text_of(json, "spec");
   record.pipeline = text_of(json, "pipeline");
   record.attempt = int_of(json, "attempt");
@@ -130,9 +137,29 @@ Record parse_record(std::string_view text) {
     slice.row_estimate = need(item, "row_estimate").uint64();
     record.slices.push_back(std::move(slice));
   }
-  record.status = need(json, "status");
-  if (record.status.object() == nullptr) damaged("status");
   return record;
+}
+
+void refuse_newer(const Record& record) {
+  if (record.schema_version <= record_schema_version) return;
+  throw Error(Category::unsupported, "record_newer",
+              fmt::format("the record of {} has schema_version {}, this version knows {}", record.id,
+                          record.schema_version, record_schema_version))
+      .with_hint("use the version that wrote it, or a later one");
+}
+
+// A record begins with its small members, and "spec" comes behind them; within a text its quotes would be escaped.
+std::optional<RecordHead> parse_head(std::string_view head, std::string_view tail) {
+  const std::size_t end = head.find(",\"spec\":");
+  if (end == std::string_view::npos || tail != "}}") return std::nullopt;
+  try {
+    const Json json = Json::parse(std::string(head.substr(0, end)) + "}");
+    const std::optional<State> state = state_from(text_of(json, "state"));
+    if (!state || int_of(json, "schema_version") != record_schema_version) return std::nullopt;
+    return RecordHead{.state = *state, .pipeline = text_of(json, "pipeline"), .ended = time_of(json, "ended_at")};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void mark_interrupted(Record& record) {

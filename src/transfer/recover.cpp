@@ -34,6 +34,7 @@ std::string interrupted_artifact(const Record& record, std::string_view engine_v
 
 bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record& record, WallClock::time_point now,
                     std::chrono::seconds retain) {
+  if (record.schema_version > record_schema_version) return false;
   if (!is_terminal(record.state) || !record.ended || now - *record.ended <= retain) return false;
   store.remove(file, record.id);
   return true;
@@ -41,10 +42,15 @@ bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record&
 
 // A record that nobody owns and that has not ended: its process has.
 bool interrupted_if_left(const Store& store, const RecordFilePtr& file, Record& record, std::string_view version) {
-  if (is_terminal(record.state)) return false;
+  if (is_terminal(record.state) || record.schema_version > record_schema_version) return false;
   mark_interrupted(record);
-  store.write_artifact(record.id, interrupted_artifact(record, version));
-  file->write(record_text(record));
+  try {
+    store.write_artifact(record.id, interrupted_artifact(record, version));
+    file->write(record_text(record));
+  } catch (const Error& error) {
+    // It is interrupted whether the disk takes it or not; who reads it next tries again.
+    log::failure("an interrupted transfer is not recorded as such", error, {{"id", record.id}});
+  }
   return true;
 }
 
@@ -52,21 +58,12 @@ bool interrupted_if_left(const Store& store, const RecordFilePtr& file, Record& 
 std::vector<Key> living_keys(const Store& store, WallClock::time_point now) {
   std::vector<Key> keys;
   for (const std::string& text : store.read_keys()) {
-    Json json;
-    try {
-      json = Json::parse(text);
-    } catch (const Error&) {
-      continue;  // half of a file that a dying machine has left: the key is unknown again
-    }
-    const auto part = [&json](std::string_view name) {
-      const Json* value = json.find(name);
-      return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
-    };
-    Key key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
-    if (now - key.at > limits::idempotency_keep) {
-      store.remove_key(key.key);
+    std::optional<Key> key = parse_key(text);
+    if (!key) continue;  // half of a file that a dying machine has left: the key is unknown again
+    if (now - key->at > limits::idempotency_keep) {
+      store.remove_key(key->key, text);
     } else {
-      keys.push_back(std::move(key));
+      keys.push_back(std::move(*key));
     }
   }
   return keys;
@@ -78,6 +75,7 @@ class Recovery {
       : store_(store), retain_(retain), version_(version) {}
 
   Recovered run() {
+    store_.remove_unfinished(limits::left_file_age);
     for (const std::string& id : store_.ids()) {
       try {
         look_at(id);
@@ -91,6 +89,11 @@ class Recovery {
 
  private:
   void look_at(const std::string& id) {
+    if (const auto head = read_head(store_, id);
+        head && is_terminal(head->state) && head->ended && now_ - *head->ended <= retain_) {
+      if (!head->pipeline.empty()) out_.last_runs.try_emplace(head->pipeline, id, head->state);
+      return;
+    }
     const RecordFilePtr file = store_.own(id);
     if (!file) return;  // another process is at work on it
     Record record = parse_record(file->read());
@@ -116,6 +119,24 @@ std::string key_text(const Key& key) {
   return json.take();
 }
 
+std::optional<Key> parse_key(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    const auto part = [&json](std::string_view name) {
+      const Json* value = json.find(name);
+      return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
+    };
+    return Key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<RecordHead> read_head(const Store& store, const std::string& id) {
+  const std::optional<RecordEnds> ends = store.read_ends(id);
+  return ends ? parse_head(ends->head, ends->tail) : std::nullopt;
+}
+
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version) {
   return Recovery(store, retain, engine_version).run();
 }
@@ -137,9 +158,10 @@ std::size_t prune(const Store& store, std::chrono::seconds retain) {
   const auto now = WallClock::now();
   std::size_t removed = 0;
   for (const std::string& id : store.ids()) {
-    const RecordFilePtr file = store.own(id);
-    if (!file) continue;
     try {
+      if (const auto head = read_head(store, id); head && head->ended && now - *head->ended <= retain) continue;
+      const RecordFilePtr file = store.own(id);
+      if (!file) continue;
       if (removed_as_old(store, file, parse_record(file->read()), now, retain)) ++removed;
     } catch (const Error& error) {
       log::debug("a damaged record is left alone, as told at start-up", {{"transfer", id}, {"code", error.code()}});
