@@ -90,7 +90,8 @@ inline constexpr int slices_per_load_worker = 4;  // planned at least, where the
 inline constexpr int slices_max = 10'000;
 inline constexpr int workers_max = 64;  // of one kind, in one transfer
 inline constexpr int slice_retries_max = 3;
-inline constexpr int attempts_max = 3;  // of one run; a resume counts anew
+inline constexpr int server_away_tries_max = 6;  // more, after 0.5 to 16 s, while a server cannot be reached
+inline constexpr int attempts_max = 3;           // of one run; a resume counts anew
 inline constexpr int after_steps_tries_max = 3;
 inline constexpr milliseconds retry_backoff_first{500};  // doubled with every further retry
 inline constexpr milliseconds retry_backoff_max{30'000};
@@ -122,6 +123,8 @@ inline constexpr milliseconds pg_catalogue_wait{60'000};  // all catalogue queri
 inline constexpr milliseconds pg_lock_wait{30'000};       // for the first ACCESS SHARE locks of a reading
 inline constexpr int pg_relock_attempts = 5;              // of a worker that reconnects, with NOWAIT
 inline constexpr milliseconds pg_relock_pause{200};       // before the second of them, doubled each time
+inline constexpr std::chrono::milliseconds pg_not_ready_pause{
+    500};                                                 // before the next login to a server that is starting
 inline constexpr int pg_begin_attempts = 3;               // when the table changed between catalogue and lock
 inline constexpr milliseconds pg_end_wait{10'000};        // to end a reading's sessions in good order
 inline constexpr std::size_t pg_input_bytes = 120'000;    // libpq's input buffer is widened to hold this: 128 KiB
@@ -129,6 +132,8 @@ inline constexpr std::size_t pg_block_bytes = 64 * 1024;  // rows held as libpq 
 inline constexpr milliseconds pg_decode_slice{1};         // decoded at a stretch before others run
 inline constexpr int pg_slices_max = 10'000;              // of one plan
 inline constexpr int pg_sample_rows = 100'000;            // read to find the bounds of key ranges
+inline constexpr std::size_t pg_plan_bytes_max = std::size_t{64} << 20;  // of an EXPLAIN that is looked through
+inline constexpr std::size_t pg_plan_depth_max = 256;                    // its nested objects and arrays
 
 // SQL Server as a target
 inline constexpr milliseconds mssql_session_wait{60'000};  // for a free one of a connection's max_sessions
@@ -140,6 +145,7 @@ inline constexpr milliseconds mssql_ledger_lock_timeout{15'000};  // for a COMMI
 inline constexpr int mssql_finalize_tries_max = 3;                // after deadlocks and lock timeouts
 inline constexpr std::uint64_t mssql_bulk_rows = 131'072;         // of one INSERT BULK statement
 inline constexpr std::uint64_t mssql_bulk_rows_columnstore = 1'048'576;  // a whole row group
+inline constexpr std::chrono::hours ledger_margin{24};                   // kept longer than records, at least
 inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows of a ledger
 // The sandbox's engine
 inline constexpr std::size_t sandbox_block_bytes = 1024 * 1024;  // rows are kept in blocks of about this size
