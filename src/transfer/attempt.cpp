@@ -6,6 +6,7 @@
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "transfer/kept_plan.hpp"
 #include "transfer/pipeline_parts.hpp"
 
 namespace rowferry::transfer {
@@ -105,6 +106,7 @@ Task<void> Attempt::begin_source() {
   add_warnings(progress_, reading_->notices());
   add_warnings(progress_, reading_->slices().notices);
   co_await replan_columns(plan_, reading_->columns());
+  progress_.kept_plan = keep_plan(plan_);
   note_columns(progress_, plan_);
 }
 
@@ -291,6 +293,12 @@ Task<void> Attempt::release(std::exception_ptr error) {
     }
   }
   if (reading_) co_await close_quietly(host_.loop(), reading_->end(), "releasing the source");
+}
+
+bool Attempt::found_server_away(const std::exception_ptr& error) const {
+  // A server that is full is there: more of the same waiting does not help.
+  return !pipeline_ && is_transient(error) && has_category(error, Category::connection) &&
+         problem_of(error).code != "too_many_connections";
 }
 
 bool Attempt::may_start_again(const std::exception_ptr& error) const {

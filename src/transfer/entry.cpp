@@ -58,6 +58,7 @@ void Entry::take_earlier(const Record& record) {
   progress_.staging = record.staging;
   progress_.slices_final = record.slices_final;
   progress_.slices = record.slices;
+  progress_.kept_plan = record.plan;
 }
 
 void Entry::accept() {

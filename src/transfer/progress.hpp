@@ -151,6 +151,7 @@ struct Progress {
   std::optional<system::Consistency> consistency;
   std::optional<system::Finalizer> finalizer;
   std::string staging;
+  std::string kept_plan;  // JSON, for a resume without the source (kept_plan.hpp); empty: none
   std::string slices_by;
   std::string slices_reason;
 

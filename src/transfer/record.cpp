@@ -74,6 +74,8 @@ std::string write_record(const Record& record, std::string_view status_json) {
     json.end_object();
   }
   json.end_array();
+  json.key("plan");
+  record.plan.empty() ? json.null() : json.raw(record.plan);
   json.key("status").raw(status_json);
   json.end_object();
   return json.take();
@@ -94,6 +96,7 @@ std::string record_text(const Progress& progress, std::string_view spec, std::st
   record.staging = progress.staging;
   record.slices_final = progress.slices_final;
   record.slices = progress.slices;
+  record.plan = progress.kept_plan;
   return write_record(record, status_json);
 }
 
@@ -137,6 +140,7 @@ Record parse_record(std::string_view text) {
     slice.row_estimate = need(item, "row_estimate").uint64();
     record.slices.push_back(std::move(slice));
   }
+  if (const Json* plan = json.find("plan"); plan != nullptr && plan->object() != nullptr) record.plan = plan->text();
   return record;
 }
 

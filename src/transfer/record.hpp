@@ -22,6 +22,7 @@ struct Record {
   std::string staging;
   bool slices_final = false;
   std::vector<SliceProgress> slices;  // index, predicate, spec, row_estimate
+  std::string plan;                   // JSON, see kept_plan.hpp; empty in older records
   Json status;                        // the document
 };
 

@@ -48,6 +48,8 @@ struct SourceScript {
   std::int64_t count_delta = 0;
   bool text_is_bad = false;  // row 8 of slice 2 holds a text that is too long for the target
   std::uint64_t wrong_row_count = 0;
+  bool gone = false;    // the table has been dropped
+  int begins_away = 0;  // begins that find the server away
   Gate gate;
 
   // What has happened.

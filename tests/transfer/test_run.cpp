@@ -180,6 +180,23 @@ Test(run, a_lost_snapshot_starts_a_new_attempt) {
   cr_expect_eq(service.connections.source.begun, 2);
 }
 
+Test(run, a_source_that_restarts_is_waited_for) {
+  Service service;
+  service.connections.source.read_faults = {{5, 1}};
+  service.connections.source.snapshots_to_lose = 1;
+  service.connections.source.begins_away = limits::server_away_tries_max;
+  service.run(plain);
+  expect_whole(service);
+}
+
+Test(run, a_source_that_stays_away_is_given_up) {
+  Service service;
+  service.connections.source.begins_away = 1000;
+  service.run(plain);
+  expect_failed(service, "connect_failed");
+  cr_expect_eq(1000 - service.connections.source.begins_away, limits::server_away_tries_max + limits::attempts_max);
+}
+
 Test(run, attempts_are_bounded) {
   Service service;
   service.connections.source.read_faults = {{5, 100}};
