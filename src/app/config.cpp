@@ -116,6 +116,13 @@ void read_server(Section section, ServerConfig& server) {
   section.seconds("retain", server.retain);
   section.seconds("shutdown_grace", server.shutdown_grace);
   section.seconds("ledger_keep", server.ledger_keep);
+  if (server.ledger_keep < server.retain + limits::ledger_margin) {
+    fail(
+        "bad_value",
+        "server.ledger_keep must be at least a day more than server.retain: a transfer that is resumed when its ledger "
+        "rows are gone would load its rows twice",
+        "server.ledger_keep");
+  }
   section.flag("resume_on_start", server.resume_on_start);
   if (const toml::node* node = section.find("allowed_hosts")) {
     const toml::array* list = node->as_array();

@@ -85,6 +85,22 @@ resume_on_start = true
   cr_expect(s.resume_on_start);
 }
 
+Test(config, the_ledger_outlives_the_records) {
+  const auto code = [](const std::string& keys) {
+    try {
+      parse("[server]\n" + keys);
+      return std::string("taken");
+    } catch (const rowferry::Error& error) {
+      return error.code() + " " + error.field();
+    }
+  };
+  cr_expect_eq(code("ledger_keep = \"1s\"\nretain = \"365d\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("retain = \"90d\"\n"), "bad_value server.ledger_keep", "the default is too short for it");
+  cr_expect_eq(code("ledger_keep = \"47h\"\nretain = \"24h\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("ledger_keep = \"23h\"\nretain = \"0s\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("ledger_keep = \"48h\"\nretain = \"24h\"\n"), "taken");
+}
+
 Test(config, every_key_of_a_connection_is_read) {
   const Config config = parse(R"([connections.shop]
 type = "postgres"
