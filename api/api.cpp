@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "api/errors.hpp"
 #include "base/json.hpp"
@@ -82,13 +83,19 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
 
 void check_parameters(const Request& request, const std::vector<std::string_view>& known) {
   std::string_view rest = request.query;
+  std::set<std::string> seen;
   while (!rest.empty()) {
     const std::string_view pair = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
     if (pair.empty()) continue;
     const auto name = http::percent_decode(pair.substr(0, pair.find('=')));
-    if (!name) throw bad_parameter("", "the query has a broken percent-escape");
-    if (std::find(known.begin(), known.end(), *name) != known.end()) continue;
+    const auto value = http::percent_decode(pair.substr(std::min(pair.find('='), pair.size())));
+    if (!name || !value) throw bad_parameter("", "the query has a broken percent-escape");
+    if (std::find(known.begin(), known.end(), *name) != known.end()) {
+      if (value->find('\0') != std::string::npos) throw bad_parameter(*name, "a query parameter holds no zero byte");
+      if (!seen.insert(*name).second) throw bad_parameter(*name, "the query parameter is given twice");
+      continue;
+    }
     Error unknown = bad_parameter(*name, fmt::format("unknown query parameter \"{}\"", cut_for_message(*name, 64)));
     const std::string_view near = nearest(*name, known);
     if (!near.empty()) unknown.with_hint(fmt::format("did you mean \"{}\"?", near));
@@ -246,6 +253,9 @@ Task<Response> Api::health(Call*) { co_return json_response(200, R"({"status":"o
 Task<Response> Api::ready(Call*) {
   if (stopping_ || manager_.shutting_down()) {
     co_return error_response(Error(Category::conflict, "shutting_down", "the engine takes no more work"));
+  }
+  if (std::optional<std::string> reason = co_await manager_.not_ready()) {
+    co_return error_response(Error(Category::internal, "state_dir_not_writable", std::move(*reason)));
   }
   co_return json_response(200, R"({"status":"ready"})");
 }

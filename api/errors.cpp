@@ -10,7 +10,7 @@ namespace rowferry::api {
 namespace {
 
 // Codes that say more than their category.
-constexpr std::array<std::pair<std::string_view, int>, 12> by_code{{
+constexpr std::array<std::pair<std::string_view, int>, 13> by_code{{
     {"malformed_json", 400},
     {"json_too_deep", 400},
     {"json_too_large", 413},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, int>, 12> by_code{{
     {"route_unknown", 404},
     {"queue_full", 429},
     {"shutting_down", 503},
+    {"state_dir_not_writable", 503},
     {"media_type_not_supported", 415},
 }};
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace rowferry::api {
 
@@ -29,6 +30,21 @@ std::string without_port(std::string_view host) {
   std::string name = lower(one_colon ? host.substr(0, colon) : host);
   if (name.ends_with('.')) name.pop_back();
   return name;
+}
+
+// RFC 3986 section 3.2.2 and 3.2.3: a name or address, then nothing or a colon and the digits of a port. "::1" without
+// brackets is no Host field.
+bool well_formed(std::string_view host) {
+  const bool bracket = host.starts_with('[');
+  const std::size_t closing = bracket ? host.find(']') : 0;
+  if (closing == std::string_view::npos) return false;
+  const std::string_view rest = bracket ? host.substr(closing + 1) : host.substr(std::min(host.find(':'), host.size()));
+  if (rest.empty()) return true;
+  unsigned port = 0;
+  const char* const end = rest.data() + rest.size();
+  const auto [stop, error] = std::from_chars(rest.data() + 1, end, port);
+  return rest.front() == ':' && rest.size() > 1 && rest.size() <= 6 && error == std::errc{} && stop == end &&
+         port <= 65535;
 }
 
 bool is_ip_address(const std::string& host) {
@@ -64,6 +80,7 @@ HostRule::HostRule(std::string_view listen, std::vector<std::string> allowed)
 }
 
 bool HostRule::allows(std::string_view host) const {
+  if (!well_formed(host)) return false;
   const std::string name = without_port(host);
   if (name.empty()) return false;
   if (name == listen_ || (loopback_ && (name == "localhost" || (listen_ == "localhost" && is_loopback(name)))))

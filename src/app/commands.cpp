@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <system_error>
 
 #include "app/display.hpp"
+#include "app/output.hpp"
 #include "app/service.hpp"
+#include "base/file.hpp"
+#include "base/limits.hpp"
 #include "base/log.hpp"
 #include "net/signal.hpp"
 
@@ -57,7 +59,7 @@ int exit_code(const transfer::Outcome& outcome, bool untouched) {
 
 // One line on standard error, and the code that goes with it.
 int complain(const Error& error) {
-  fmt::print(stderr, "rowferry: {}\n", error.one_line());
+  print_message("rowferry: {}\n", error.one_line());
   return exit_code(error);
 }
 
@@ -68,16 +70,18 @@ int guarded(Command command) {
   } catch (const Error& error) {
     return complain(error);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "rowferry: {}\n", error.what());
+    print_message("rowferry: {}\n", error.what());
     return exit_failed;
   }
 }
 
 std::string read_spec(const std::string& name) {
-  if (name == "-") return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-  std::ifstream in(name, std::ios::binary);
-  if (!in) throw Error(Category::input, "spec_missing", fmt::format("cannot read the spec {}", name));
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  FileText spec = name == "-" ? read_whole_descriptor(STDIN_FILENO, limits::spec_bytes_max)
+                              : read_whole_file(name, limits::spec_bytes_max, FileKind::any);
+  if (!spec.problem.empty()) {
+    throw Error(Category::input, "spec_missing", fmt::format("cannot read the spec {}: {}", name, spec.problem));
+  }
+  return std::move(spec.text);
 }
 
 // SIGINT cancels the transfer (again: gives up waiting); SIGTERM stops it so that it can be resumed.
@@ -94,15 +98,44 @@ async::Task<void> heed_signals(net::Signals* signals, transfer::Manager* manager
   }
 }
 
+// What is not in the last line of progress: the rows are moved, and this is how the target differs from the source.
+void print_findings(const transfer::Progress& p) {
+  for (const system::Notice& warning : p.warnings) {
+    const std::string column = warning.column.empty() ? "" : fmt::format(" [column {}]", warning.column);
+    print_message("rowferry: warning: {}: {}{}\n", warning.code, warning.text, column);
+  }
+  for (const transfer::ColumnReport& column : p.columns) {
+    if (column.changed == 0) continue;
+    print_message("rowferry: warning: values_changed: {} values of column {} were changed (on_loss {})\n",
+                  grouped(column.changed), column.target, column.policy);
+  }
+  for (const transfer::Check& check : p.checks) {
+    if (check.result != transfer::Check::Result::not_run) continue;
+    print_message("rowferry: warning: check_not_run: {}: {}\n", check.name, check.reason);
+  }
+}
+
 // Waits for the transfer and prints its artifact.
 async::Task<int> follow(Service* service, std::string id) {
   const transfer::Outcome outcome = co_await service->manager().wait(id);
   if (transfer::is_terminal(outcome.state) && outcome.state != transfer::State::interrupted) {
-    fmt::print("{}\n", (co_await service->manager().artifact(id)).json);
+    const std::string json = (co_await service->manager().artifact(id)).json;
+    // The transfer has ended as it has, whoever reads of it: its exit code stays.
+    if (!put(stdout, json + "\n")) {
+      const int reason = errno;
+      print_message("rowferry: the artifact cannot be written to standard output: {}; it is kept in {}\n",
+                    std::generic_category().message(reason), service->manager().artifact_file(id));
+    }
   }
-  if (outcome.error) fmt::print(stderr, "rowferry: {}: {}\n", outcome.error->code, outcome.error->detail);
   const transfer::Progress* progress = service->manager().progress(id);
-  co_return exit_code(outcome, progress != nullptr && progress->staging.empty() && progress->rows.read == 0);
+  if (progress != nullptr) print_findings(*progress);
+  if (outcome.error) {
+    const transfer::Problem& error = *outcome.error;
+    print_message("rowferry: {}: {}\n", error.code, one_line_of(error.detail, error.context, error.hint));
+  }
+  const bool untouched =
+      progress != nullptr && progress->staging.empty() && progress->rows.read == 0 && !progress->has_read;
+  co_return exit_code(outcome, untouched);
 }
 
 struct Job {
@@ -146,22 +179,25 @@ async::Task<int> run_one(net::Loop* loop, Service* service, const Job* job) {
   service->manager().observe(nullptr);
   if (error) std::rethrow_exception(error);
   if (stopped && code != exit_ok) {
-    fmt::print(stderr, "rowferry: stopped; go on with: rowferry resume {}\n", id);
+    print_message("rowferry: stopped; go on with: rowferry resume {}\n", id);
     co_return exit_stopped;
   }
   co_return code;
 }
 
 async::Task<int> print_plan(Service* service, std::string spec, transfer::PlanFormat format) {
-  fmt::print("{}\n", co_await service->manager().plan(std::move(spec), format));
+  write_result(co_await service->manager().plan(std::move(spec), format) + "\n");
   co_return exit_ok;
 }
 
 async::Task<int> clean_up(Service* service, std::chrono::seconds older_than, bool yes) {
   co_await service->manager().start();
   int code = exit_ok;
-  for (const transfer::Orphan& orphan : co_await service->manager().clean(older_than, yes)) {
-    fmt::print("{}\t{}\t{}\t{}\t{}\n", orphan.state, orphan.connection, orphan.staging, orphan.id, orphan.detail);
+  const std::vector<transfer::Orphan> orphans = co_await service->manager().clean(older_than, yes);
+  if (orphans.empty()) print_message("rowferry: no staging table is left over\n");
+  if (!orphans.empty() && !yes) print_message("rowferry: nothing is dropped without --yes\n");
+  for (const transfer::Orphan& orphan : orphans) {
+    print_result("{}\t{}\t{}\t{}\t{}\n", orphan.state, orphan.connection, orphan.staging, orphan.id, orphan.detail);
     if (orphan.state == "failed") code = exit_failed;
   }
   co_return code;

@@ -6,14 +6,14 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include "api/guards.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/json.hpp"
+#include "base/limits.hpp"
 
 namespace rowferry::app {
 
@@ -40,7 +40,7 @@ class Section {
   void flag(std::string_view name, bool& into) { read<bool>(name, "true or false", into); }
   void duration(std::string_view name, std::chrono::milliseconds& into) {
     std::string value;
-    text(name, value);
+    read<std::string>(name, "a duration in quotes such as \"30s\"", value);
     if (!value.empty()) into = parse_duration(value, key(name));
   }
   void seconds(std::string_view name, std::chrono::seconds& into) {
@@ -116,6 +116,13 @@ void read_server(Section section, ServerConfig& server) {
   section.seconds("retain", server.retain);
   section.seconds("shutdown_grace", server.shutdown_grace);
   section.seconds("ledger_keep", server.ledger_keep);
+  if (server.ledger_keep < server.retain + limits::ledger_margin) {
+    fail(
+        "bad_value",
+        "server.ledger_keep must be at least a day more than server.retain: a transfer that is resumed when its ledger "
+        "rows are gone would load its rows twice",
+        "server.ledger_keep");
+  }
   section.flag("resume_on_start", server.resume_on_start);
   if (const toml::node* node = section.find("allowed_hosts")) {
     const toml::array* list = node->as_array();
@@ -179,6 +186,14 @@ void read_mssql(Section& section, ConnectionConfig& c) {
          section.key("encrypt"));
   }
   if (c.host.empty()) fail("missing_field", section.key("host") + " is missing", section.key("host"));
+  if (c.host.find('\\') != std::string::npos) {
+    fail("not_supported", section.key("host") + ": named instances are not supported yet: use host and port",
+         section.key("host"));
+  }
+  if (c.user.find('\\') != std::string::npos) {
+    fail("not_supported", section.key("user") + ": Windows logins (Kerberos, NTLM) are not supported yet",
+         section.key("user"));
+  }
   if (c.user.empty()) {
     fail("missing_field", section.key("user") + " is missing (Kerberos and NTLM are not supported yet)",
          section.key("user"));
@@ -193,6 +208,9 @@ ConnectionConfig read_connection(const std::string& name, const toml::table& tab
   section.flag("writable", c.writable);
   section.number("max_sessions", c.max_sessions, 1, 1000);
   section.duration("connect_timeout", c.connect_timeout);
+  if (c.connect_timeout <= std::chrono::milliseconds::zero()) {
+    fail("bad_value", section.key("connect_timeout") + " must be more than nothing", section.key("connect_timeout"));
+  }
   section.text("application_name", c.application_name);
   section.text("ledger_schema", c.ledger_schema);
   section.secret("password", c.password);
@@ -245,9 +263,12 @@ Secret SecretSource::read() const {
     }
     return Secret(value);
   }
-  std::ifstream in(name, std::ios::binary);
-  if (!in) throw Error(Category::input, "secret_missing", fmt::format("cannot read the secret file {}", name));
-  std::string value((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  FileText secret = read_whole_file(name, limits::secret_bytes_max, FileKind::any);
+  if (!secret.problem.empty()) {
+    throw Error(Category::input, "secret_missing",
+                fmt::format("cannot read the secret file {}: {}", name, secret.problem));
+  }
+  std::string value = std::move(secret.text);
   if (!value.empty() && value.back() == '\n') value.pop_back();
   if (!value.empty() && value.back() == '\r') value.pop_back();
   return Secret(std::move(value));
@@ -316,11 +337,11 @@ Config parse_config(std::string_view text, const std::string& path) {
 }
 
 Config load_config(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail("config_missing", fmt::format("cannot read the configuration file {}", path), "");
-  std::stringstream text;
-  text << in.rdbuf();
-  return parse_config(text.str(), path);
+  const FileText file = read_whole_file(path, limits::config_bytes_max, FileKind::any);
+  if (!file.problem.empty()) {
+    fail("config_missing", fmt::format("cannot read the configuration file {}: {}", path, file.problem), "");
+  }
+  return parse_config(file.text, path);
 }
 
 }  // namespace rowferry::app

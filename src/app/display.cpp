@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "app/output.hpp"
 #include "base/limits.hpp"
 
 namespace rowferry::app {
@@ -78,7 +79,7 @@ void Display::erase() {
 void Display::redraw(const transfer::Progress& progress) {
   erase();
   for (const std::string& line : display_lines(progress)) {
-    fmt::print(out_, "{}\n", line);
+    (void)put(out_, line + "\n");
     ++drawn_;
   }
   std::fflush(out_);
@@ -86,8 +87,7 @@ void Display::redraw(const transfer::Progress& progress) {
 
 void Display::plain(const transfer::Progress& progress) {
   last_plain_ = transfer::Clock::now();
-  fmt::print(out_, "{}\n", summary(progress));
-  std::fflush(out_);
+  (void)put(out_, summary(progress) + "\n");
 }
 
 void Display::on_state(const transfer::Progress& progress) {

@@ -1,13 +1,14 @@
 // rowferry: the command line. Parses arguments, sets up logging, hands over to one subcommand.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 
 #include "app/commands.hpp"
+#include "app/output.hpp"
 #include "app/sandbox_command.hpp"
 #include "app/service.hpp"
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace {
 
@@ -50,7 +51,8 @@ void declare(CLI::App& cli, Arguments& a) {
   plan->add_option("spec", a.spec, "spec file (JSON), or - for standard input")->required();
   plan->add_option("--format", a.format, "json or text")->check(CLI::IsMember({"json", "text"}))->capture_default_str();
 
-  CLI::App* resume = with_config(cli.add_subcommand("resume", "go on with an interrupted or failed transfer"), a);
+  CLI::App* resume =
+      with_config(cli.add_subcommand("resume", "go on with an interrupted, failed or cancelled transfer"), a);
   resume->add_option("id", a.id, "the transfer's id")->required();
 
   CLI::App* clean = with_config(cli.add_subcommand("clean", "list (or drop) staging tables that nobody needs"), a);
@@ -78,17 +80,35 @@ int run(const CLI::App& cli, const Arguments& a) {
   return app::sandbox(a.sandbox);
 }
 
+// Help and version, or what is wrong with the arguments. CLI11 misses a subcommand before it looks at what was given.
+int answer_parse_error(const CLI::App& cli, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = cli.remaining();
+  if (error.get_exit_code() == 0) {
+    (void)cli.exit(error, std::cout, std::cerr);
+    return std::cout.flush() ? app::exit_ok : app::exit_failed;
+  }
+  if (cli.get_subcommands().empty() && !unknown.empty()) {
+    std::string names;
+    for (const CLI::App* command : cli.get_subcommands({})) names += (names.empty() ? "" : ", ") + command->get_name();
+    app::print_message("rowferry: unknown argument \"{}\"; the subcommands are {}\n",
+                       cut_for_message(unknown.front(), limits::error_value_chars), names);
+  } else {
+    (void)cli.exit(error, std::cout, std::cerr);
+  }
+  return app::exit_bad_input;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  app::prepare_standard_streams();
   CLI::App cli("rowferry moves whole tables, fast and exactly.", "rowferry");
   Arguments arguments;
   declare(cli, arguments);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = cli.exit(error, std::cout, std::cerr);
-    return code == 0 ? app::exit_ok : app::exit_bad_input;
+    return answer_parse_error(cli, error);
   }
   try {
     // A command's own progress lines say what the events of a service would say.
@@ -96,7 +116,7 @@ int main(int argc, char** argv) {
     log::setup(*log::parse_format(arguments.log), *log::parse_level(arguments.log_level));
     return run(cli, arguments);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "rowferry: {}\n", error.what());
+    app::print_message("rowferry: {}\n", error.what());
     return app::exit_failed;
   }
 }

@@ -5,11 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "api/guards.hpp"
 #include "app/commands.hpp"
+#include "app/output.hpp"
+#include "base/file.hpp"
+#include "base/limits.hpp"
 #include "net/signal.hpp"
 #include "sandbox/server.hpp"
 
@@ -38,12 +39,12 @@ sandbox::Options options_of(const SandboxArguments& a) {
   options.tls_cert = a.tls_cert;
   options.tls_key = a.tls_key;
   if (!a.faults.empty()) {
-    std::ifstream in(a.faults, std::ios::binary);
-    if (!in) {
-      throw Error(Category::input, "faults_missing", fmt::format("cannot read {}", a.faults)).with_field("--faults");
+    const FileText file = read_whole_file(a.faults, limits::config_bytes_max, FileKind::any);
+    if (!file.problem.empty()) {
+      throw Error(Category::input, "faults_missing", fmt::format("cannot read {}: {}", a.faults, file.problem))
+          .with_field("--faults");
     }
-    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    options.faults = std::make_shared<sandbox::FaultPlan>(sandbox::FaultPlan::from_json(text));
+    options.faults = std::make_shared<sandbox::FaultPlan>(sandbox::FaultPlan::from_json(file.text));
   }
   return options;
 }
@@ -86,7 +87,7 @@ int sandbox(const SandboxArguments& arguments) {
     net::Loop loop;
     return loop.run(serve_until_signal(&loop, &options));
   } catch (const Error& error) {
-    fmt::print(stderr, "rowferry: {}\n", error.one_line());
+    print_message("rowferry: {}\n", error.one_line());
     return error.category() == Category::input ? exit_bad_input : exit_failed;
   }
 }

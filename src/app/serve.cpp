@@ -6,7 +6,10 @@
 
 #include "api/api.hpp"
 #include "app/commands.hpp"
+#include "app/output.hpp"
 #include "app/service.hpp"
+#include "base/file.hpp"
+#include "base/limits.hpp"
 #include "base/log.hpp"
 #include "net/signal.hpp"
 
@@ -77,16 +80,29 @@ void allow_more_files() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// A pipeline's file is read at each run and may come later; whoever has mistyped its name hears of it now.
+void warn_of_missing_specs(const Config& config) {
+  for (const auto& [name, pipeline] : config.pipelines) {
+    const FileText spec = read_whole_file(pipeline.spec_file, limits::spec_bytes_max, FileKind::regular);
+    if (spec.problem.empty()) continue;
+    log::warning("the pipeline's spec file cannot be read",
+                 {{"pipeline", name}, {"file", pipeline.spec_file}, {"problem", spec.problem}});
+  }
+}
+
 async::Task<int> serve_all(net::Loop* loop, Service* service) {
   const ServerConfig& config = service->config().server;
+  warn_of_missing_specs(service->config());
   co_await service->manager().start();
   api::Api api(*loop, service->manager(), api_options(config));
   http::Server server(*loop, server_options(config), api);
   Running running{service, &server, &api};
   const bool v6 = config.host.find(':') != std::string::npos;
-  fmt::print("rowferry {} listens on {}://{}{}{}:{}\n", version, config.tls_cert.empty() ? "http" : "https",
-             v6 ? "[" : "", config.host, v6 ? "]" : "", server.port());
-  std::fflush(stdout);
+  const std::string hello =
+      fmt::format("rowferry {} listens on {}://{}{}{}:{}\n", version, config.tls_cert.empty() ? "http" : "https",
+                  v6 ? "[" : "", config.host, v6 ? "]" : "", server.port());
+  // The service does not depend on somebody hearing of it.
+  if (!put(stdout, hello)) log::info("listening", {{"host", config.host}, {"port", server.port()}});
   async::Scope all(co_await async::current_context());
   all.spawn(service->manager().serve());
   all.spawn(server.run());
@@ -110,7 +126,7 @@ int serve(const ServeOptions& options) {
     Service service(loop, std::move(config));
     return loop.run(serve_all(&loop, &service));
   } catch (const Error& error) {
-    fmt::print(stderr, "rowferry: {}\n", error.one_line());
+    print_message("rowferry: {}\n", error.one_line());
     return error.category() == Category::input ? exit_bad_input : exit_failed;
   }
 }
@@ -129,8 +145,12 @@ async::Task<int> ask_health(net::Loop* loop, std::string host, std::uint16_t por
     if (got == 0) break;
     answer += as_text({part, got});
   }
+  if (answer.empty()) {
+    throw Error(Category::connection, "no_answer",
+                fmt::format("{}:{} gave no HTTP answer; a TLS listener is asked with curl", host, port));
+  }
   const std::size_t body = answer.find("\r\n\r\n");
-  fmt::print("{}\n", body == std::string::npos ? answer : answer.substr(body + 4));
+  print_result("{}\n", body == std::string::npos ? answer : answer.substr(body + 4));
   co_return answer.rfind("HTTP/1.1 200", 0) == 0 ? exit_ok : exit_failed;
 }
 
@@ -151,7 +171,7 @@ int health(const std::string& config, const std::string& address) {
     return loop.run(net::with_deadline(loop, limits::health_timeout, "asking for the service's health",
                                        ask_health(&loop, server.host, server.port)));
   } catch (const Error& error) {
-    fmt::print(stderr, "rowferry: {}\n", error.one_line());
+    print_message("rowferry: {}\n", error.one_line());
     return error.category() == Category::input ? exit_bad_input : exit_failed;
   }
 }

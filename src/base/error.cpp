@@ -66,17 +66,19 @@ Error& Error::mark_transient() {
   return *this;
 }
 
-std::string Error::one_line() const {
+std::string Error::one_line() const { return one_line_of(detail_, context_, hint_); }
+
+std::string one_line_of(std::string_view detail, const ErrorContext& context, std::string_view hint) {
   std::string where;
-  add_context(where, "connection", context_.connection);
-  add_context(where, "table", context_.table);
-  add_context(where, "slice", context_.slice);
-  add_context(where, "column", context_.column);
-  if (context_.row) add_context(where, "row", std::to_string(*context_.row));
-  add_context(where, "value", context_.value);
-  std::string line = detail_;
+  add_context(where, "connection", context.connection);
+  add_context(where, "table", context.table);
+  add_context(where, "slice", context.slice);
+  add_context(where, "column", context.column);
+  if (context.row) add_context(where, "row", std::to_string(*context.row));
+  add_context(where, "value", context.value);
+  std::string line(detail);
   if (!where.empty()) line += " [" + where + "]";
-  if (!hint_.empty()) line += " (" + hint_ + ")";
+  if (!hint.empty()) line += " (" + std::string(hint) + ")";
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }

@@ -68,7 +68,7 @@ class Error : public std::exception {
 
   // "detail [hint]" without context; what() is the same text.
   const char* what() const noexcept override { return detail_.c_str(); }
-  // One line: detail, then the known context in brackets.
+  // One line: detail, then the known context in brackets, then the hint.
   std::string one_line() const;
 
   Category category() const noexcept { return category_; }
@@ -94,6 +94,9 @@ class Error : public std::exception {
 
 // Cuts text to at most `chars` Unicode code points, never inside one, and adds "…" when it cut.
 std::string cut_for_message(std::string_view utf8, std::size_t chars);
+
+// What Error::one_line() gives, of parts that were kept.
+std::string one_line_of(std::string_view detail, const ErrorContext& context, std::string_view hint);
 
 // The text of any exception, one line.
 std::string describe(const std::exception_ptr& error);

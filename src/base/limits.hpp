@@ -77,7 +77,9 @@ inline constexpr milliseconds http_sweep_time{250};            // how often dead
 inline constexpr milliseconds http_stop_grace{10'000};         // for requests in progress when the server stops
 
 // The command line
-inline constexpr milliseconds health_timeout{5'000};  // of `rowferry health`
+inline constexpr std::size_t config_bytes_max = 1024 * 1024;  // the configuration file
+inline constexpr std::size_t secret_bytes_max = 64 * 1024;    // a file that holds a password or token
+inline constexpr milliseconds health_timeout{5'000};          // of `rowferry health`
 inline constexpr std::size_t health_answer_bytes = 64 * 1024;
 inline constexpr seconds display_plain_interval{5};  // between progress lines when standard error is no terminal
 
@@ -88,7 +90,8 @@ inline constexpr int slices_per_load_worker = 4;  // planned at least, where the
 inline constexpr int slices_max = 10'000;
 inline constexpr int workers_max = 64;  // of one kind, in one transfer
 inline constexpr int slice_retries_max = 3;
-inline constexpr int attempts_max = 3;  // of one run; a resume counts anew
+inline constexpr int server_away_tries_max = 6;  // more, after 0.5 to 16 s, while a server cannot be reached
+inline constexpr int attempts_max = 3;           // of one run; a resume counts anew
 inline constexpr int after_steps_tries_max = 3;
 inline constexpr milliseconds retry_backoff_first{500};  // doubled with every further retry
 inline constexpr milliseconds retry_backoff_max{30'000};
@@ -104,6 +107,12 @@ inline constexpr std::size_t partitions_named_max = 100;  // in the warning of a
 inline constexpr std::size_t list_page_max = 200;
 inline constexpr std::size_t record_bytes_max = 64 * 1024 * 1024;  // a record or artifact that is read back
 inline constexpr seconds idempotency_keep{24 * 3600};
+inline constexpr milliseconds key_record_wait{5'000};   // for the record of a transfer that another process accepts
+inline constexpr milliseconds key_record_poll{50};      // between two looks for it
+inline constexpr seconds left_file_age{60};             // a half-written file this old has lost its writer
+inline constexpr std::size_t record_head_bytes = 1024;  // of a record, where its state stands
+inline constexpr milliseconds state_dir_check_every{3'000};   // at most this often, for /readyz
+inline constexpr milliseconds unsaved_retry_every{2'000};     // ends of transfers that the state directory refused
 inline constexpr milliseconds housekeeping_every{3'600'000};  // removal of records past their retention
 inline constexpr std::size_t idempotency_key_chars_max = 256;
 inline constexpr std::size_t pipeline_runs_kept = 100;   // in a pipeline's history
@@ -117,6 +126,8 @@ inline constexpr milliseconds pg_catalogue_wait{60'000};  // all catalogue queri
 inline constexpr milliseconds pg_lock_wait{30'000};       // for the first ACCESS SHARE locks of a reading
 inline constexpr int pg_relock_attempts = 5;              // of a worker that reconnects, with NOWAIT
 inline constexpr milliseconds pg_relock_pause{200};       // before the second of them, doubled each time
+inline constexpr std::chrono::milliseconds pg_not_ready_pause{
+    500};                                                 // before the next login to a server that is starting
 inline constexpr int pg_begin_attempts = 3;               // when the table changed between catalogue and lock
 inline constexpr milliseconds pg_end_wait{10'000};        // to end a reading's sessions in good order
 inline constexpr std::size_t pg_input_bytes = 120'000;    // libpq's input buffer is widened to hold this: 128 KiB
@@ -132,12 +143,14 @@ inline constexpr int pg_target_lock_tries_max = 10;        // to take a lost one
 inline constexpr milliseconds pg_target_lock_pause{100};   // after the first of them, more after each
 inline constexpr milliseconds pg_commit_wait{300'000};     // a COMMIT that was sent is awaited so long
 inline constexpr milliseconds pg_rollback_wait{15'000};    // else the session is closed, which rolls back too
-inline constexpr milliseconds pg_ledger_lock_wait{15'000};  // for a COMMIT in flight to show itself
-inline constexpr int pg_finalize_tries_max = 3;             // after deadlocks and lock timeouts
-inline constexpr int pg_swap_tries_max = 10;                // of statements that lock what others use
-inline constexpr milliseconds pg_swap_pause{200};           // after the first of them, more after each
-inline constexpr int pg_slices_max = 10'000;                // of one plan
-inline constexpr int pg_sample_rows = 100'000;              // read to find the bounds of key ranges
+inline constexpr milliseconds pg_ledger_lock_wait{15'000};               // for a COMMIT in flight to show itself
+inline constexpr int pg_finalize_tries_max = 3;                          // after deadlocks and lock timeouts
+inline constexpr int pg_swap_tries_max = 10;                             // of statements that lock what others use
+inline constexpr milliseconds pg_swap_pause{200};                        // after the first of them, more after each
+inline constexpr int pg_slices_max = 10'000;                             // of one plan
+inline constexpr int pg_sample_rows = 100'000;                           // read to find the bounds of key ranges
+inline constexpr std::size_t pg_plan_bytes_max = std::size_t{64} << 20;  // of an EXPLAIN that is looked through
+inline constexpr std::size_t pg_plan_depth_max = 256;                    // its nested objects and arrays
 
 // SQL Server as a source
 inline constexpr milliseconds mssql_read_lock_wait{30'000};   // LOCK_TIMEOUT where read.lock_timeout_ms is not given
@@ -157,6 +170,7 @@ inline constexpr milliseconds mssql_ledger_lock_timeout{15'000};  // for a COMMI
 inline constexpr int mssql_finalize_tries_max = 3;                // after deadlocks and lock timeouts
 inline constexpr std::uint64_t mssql_bulk_rows = 131'072;         // of one INSERT BULK statement
 inline constexpr std::uint64_t mssql_bulk_rows_columnstore = 1'048'576;  // a whole row group
+inline constexpr std::chrono::hours ledger_margin{24};                   // kept longer than records, at least
 inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows of a ledger
 // The sandbox's engine
 inline constexpr std::size_t sandbox_block_bytes = 1024 * 1024;  // rows are kept in blocks of about this size

@@ -25,6 +25,8 @@ std::shared_ptr<spdlog::logger> make_logger(spdlog::sink_ptr sink) {
   logger->set_pattern("%v");
   logger->set_level(spdlog::level::trace);
   logger->flush_on(spdlog::level::trace);
+  // A log that cannot be written (a full disk, nobody who reads) stops nothing and has nowhere to say so.
+  logger->set_error_handler([](const std::string&) {});
   return logger;
 }
 

@@ -278,4 +278,29 @@ std::string to_utf8(ByteView utf16le) {
   return std::string(as_text(out.view()));
 }
 
+namespace {
+
+char32_t fold(char32_t c) {
+  const auto within = [c](char32_t low, char32_t high) { return c >= low && c <= high; };
+  if (within(U'A', U'Z') || (within(0xC0, 0xDE) && c != 0xD7)) return c + 0x20;
+  if (within(0x391, 0x3A9) || within(0x410, 0x42F)) return c + 0x20;
+  if (within(0x400, 0x40F)) return c + 0x50;
+  if (within(0x100, 0x17E) && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149 && c != 0x178) {
+    const bool odd_upper = within(0x139, 0x148) || within(0x179, 0x17E);
+    return (c % 2 == 1) == odd_upper ? c + 1 : c;
+  }
+  return c;
+}
+
+}  // namespace
+
+bool same_without_case(std::string_view a, std::string_view b) noexcept {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (fold(next_code_point(a, i)) != fold(next_code_point(b, j))) return false;
+  }
+  return i == a.size() && j == b.size();
+}
+
 }  // namespace rowferry::text

@@ -30,6 +30,9 @@ char32_t next_code_point(std::string_view utf8, std::size_t& at) noexcept;
 // Appends a code point as UTF-8; surrogates and what is above U+10FFFF as U+FFFD.
 void append_code_point(std::string& out, char32_t c);
 
+// Equal without case: ASCII, Latin-1, Latin Extended-A, Greek and Cyrillic letters; other characters as they are.
+bool same_without_case(std::string_view a, std::string_view b) noexcept;
+
 // The longest prefix of at most n code points, UTF-16 units, bytes; never cut inside a character.
 std::string_view cut_code_points(std::string_view utf8, std::size_t n) noexcept;
 std::string_view cut_utf16_units(std::string_view utf8, std::size_t n) noexcept;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "mssql/dialect.hpp"
 
 namespace rowferry::mssql {
@@ -56,8 +57,29 @@ class Decider {
     check_kind(table_);
   }
 
+  // A table cannot have two columns whose names the database's collation holds equal.
+  void check_names() const {
+    const std::string& collation = at_.server.collation;
+    const bool by_case = collation.find("_CS") != std::string::npos || collation.find("_BIN") != std::string::npos;
+    for (std::size_t i = 0; i < columns_.size() && !by_case; ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const std::string& one = columns_[j].target;
+        const std::string& other = columns_[i].target;
+        if (!text::same_without_case(one, other)) continue;
+        throw Error(Category::input, "column_repeated",
+                    fmt::format("the columns \"{}\" and \"{}\" have one name to the database {}, whose collation {} "
+                                "does not tell case apart",
+                                one, other, quoted(at_.server.database), collation))
+            .with_field("columns")
+            .with_column(other)
+            .with_hint("give one of them another `target`, or leave it out");
+      }
+    }
+  }
+
   void create() {
     out_.creates = true;
+    check_names();
     out_.finalizer = Finalizer::rename;
     out_.reason = "the table does not exist: staging becomes it";
     for (const ColumnPlan& column : columns_) {

@@ -16,6 +16,7 @@ struct Known {
   bool transient = false;
 };
 
+constexpr int azure_node_failed = 40197;
 constexpr std::string_view azure_hint = "the service is busy or moving the database; the transfer tries again";
 
 // Numbers and meanings: SQL Server's "Database engine errors" and Azure SQL's list of transient faults.
@@ -50,7 +51,7 @@ constexpr std::array<Known, 33> known_errors{{
     {3960, Category::server, "snapshot_conflict", "another transaction has changed the rows", true},
     {10928, Category::server, "server_busy", azure_hint, true},
     {10929, Category::server, "server_busy", azure_hint, true},
-    {40197, Category::server, "server_busy", azure_hint, true},
+    {azure_node_failed, Category::server, "server_busy", azure_hint, true},
     {40501, Category::server, "server_busy", azure_hint, true},
     {40613, Category::server, "server_busy", azure_hint, true},
     {49918, Category::server, "server_busy", azure_hint, true},
@@ -72,6 +73,8 @@ Error explained(const Error& error) {
   const int number = fault_number(error);
   const auto* const known = std::ranges::find(known_errors, number, &Known::number);
   if (known == known_errors.end()) return error;
+  // Azure's number for every failure behind its gateway: when the one inside will not pass, it says nothing more.
+  if (number == azure_node_failed && !error.transient()) return error;
   Error out(known->category, std::string(known->code), error.detail());
   out.with_field(error.field()).with_fault(*error.fault()).with_hint(error.hint());
   out.with_hint(std::string(known->hint));

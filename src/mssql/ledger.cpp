@@ -16,8 +16,6 @@ using async::Task;
 
 namespace {
 
-constexpr std::string_view ledger_name = "rowferry_ledger";
-
 bool duplicate(const Error& error) {
   const int number = fault_number(error);
   return number == error_duplicate_key || number == error_duplicate_index_key;
@@ -31,7 +29,7 @@ std::string where_key(const LedgerKey& key) {
 }  // namespace
 
 Ledger::Ledger(SessionPool& pool, std::string database, std::string schema)
-    : pool_(pool), database_(std::move(database)), schema_(std::move(schema)), table_(quoted(schema_, ledger_name)) {}
+    : pool_(pool), database_(std::move(database)), schema_(std::move(schema)), table_(quoted(schema_, ledger_table)) {}
 
 std::string Ledger::create_statement() const {
   return fmt::format(
@@ -48,7 +46,7 @@ std::string Ledger::claim_statement(const LedgerKey& key, std::string_view stagi
 }
 
 Task<bool> Ledger::exists(const Lease* lease) const {
-  co_return co_await object_exists(*lease, schema_, std::string(ledger_name));
+  co_return co_await object_exists(*lease, schema_, std::string(ledger_table));
 }
 
 Task<void> Ledger::ensure(const Lease& lease) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/id.hpp"
 #include "mssql/dialect.hpp"
 #include "mssql/errors.hpp"
 #include "mssql/origin.hpp"
@@ -47,7 +48,31 @@ Task<void> check_collations(const Lease* lease, const std::vector<system::Column
   }
 }
 
+std::string folded(std::string name) {
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return name;
+}
+
 }  // namespace
+
+void check_place(const Place& place) {
+  const auto refuse = [&](std::string_view why) {
+    throw Error(Category::input, "bad_name",
+                fmt::format("{} cannot be a target: {}", quoted(place.schema, place.table), why))
+        .with_field("target.table");
+  };
+  const std::string schema = folded(place.schema);
+  const std::string table = folded(place.table);
+  if (table.starts_with('#')) refuse("a temporary table belongs to one session and ends with it");
+  if (schema == "sys" || schema == "information_schema") refuse("the schema is the server's own");
+  if (table == folded(std::string(ledger_table))) refuse("it is the ledger of the transfers");
+  constexpr std::string_view of_staging = "rowferry_";
+  if (table.starts_with(of_staging) && is_transfer_id(table.substr(of_staging.size(), transfer_id_chars))) {
+    refuse("it is named like a staging table");
+  }
+}
 
 system::TargetColumn target_column(const ColumnFacts& column) {
   system::TargetColumn out;
@@ -91,6 +116,7 @@ Task<Place> TargetImpl::place_of(const Lease* lease, const TargetRequest* reques
   if (parts.size() > 1) place.schema = parts[parts.size() - 2];
   if (place.schema.empty()) place.schema = server_.default_schema;
   place.ledger_schema = pool_.options().ledger_schema.empty() ? place.schema : pool_.options().ledger_schema;
+  check_place(place);
   co_return place;
 }
 

@@ -29,6 +29,8 @@ class TargetImpl final : public system::Target {
   std::string planned_definition_;
 };
 
+// Error(input, "bad_name") for what no load may write: temporary tables, the server's schemas, our own tables.
+void check_place(const Place& place);
 // TargetColumn as the catalogue has it.
 system::TargetColumn target_column(const ColumnFacts& column);
 // The statements of a load, for people.

@@ -206,10 +206,13 @@ Listener::Listener(Loop& loop, const std::string& host, std::uint16_t port) : lo
     throw Error(Category::input, "listen_failed", fmt::format("cannot listen on {}:{}: {}", host, port, why));
   };
   if (!list) fail(gai_strerror(code));
-  Fd fd(::socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  const addrinfo* at = list.get();
+  while (at != nullptr && at->ai_family != AF_INET) at = at->ai_next;
+  if (at == nullptr) at = list.get();
+  Fd fd(::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail(error_text(errno));
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (::bind(fd.get(), list->ai_addr, list->ai_addrlen) < 0 || ::listen(fd.get(), limits::listen_backlog) < 0)
+  if (::bind(fd.get(), at->ai_addr, at->ai_addrlen) < 0 || ::listen(fd.get(), limits::listen_backlog) < 0)
     fail(error_text(errno));
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;

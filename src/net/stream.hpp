@@ -72,6 +72,7 @@ class TcpStream final : public Stream {
 // A listening socket. Port 0 picks a free one.
 class Listener {
  public:
+  // Of a name's addresses the first IPv4 one, where there is one: clients that are told a name or an address find it.
   // Error(input, "listen_failed", …) when the address cannot be bound.
   Listener(Loop& loop, const std::string& host, std::uint16_t port);
   ~Listener();

@@ -317,6 +317,8 @@ async::Task<std::vector<std::string>> not_carried(Session& session, const Relati
       "UNION ALL SELECT 4, CASE WHEN a.attgenerated <> '' THEN 'generated expression of ' ELSE 'default of ' END || "
       "a.attname FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid "
       "AND a.attnum = d.adnum WHERE d.adrelid = {0} "
+      "UNION ALL SELECT 4, 'identity of ' || attname FROM pg_catalog.pg_attribute WHERE attrelid = {0} "
+      "AND attidentity <> '' "
       "UNION ALL SELECT 5, 'partitioning by ' || pg_catalog.pg_get_partkeydef({0}) "
       "WHERE pg_catalog.pg_get_partkeydef({0}) IS NOT NULL "
       "UNION ALL SELECT 6, 'policy ' || polname FROM pg_catalog.pg_policy WHERE polrelid = {0} "

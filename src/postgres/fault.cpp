@@ -30,8 +30,10 @@ constexpr std::array meanings{
             "names in `where` and `query` need their schema: search_path is empty"},
     Meaning{"42601", Category::input, "syntax_error", ""},
     Meaning{"55P03", Category::conflict, "source_locked", "another session holds a lock on the table"},
-    Meaning{"53300", Category::connection, "too_many_connections", ""},
+    Meaning{"53300", Category::connection, "too_many_connections",
+            "fewer export workers need fewer sessions (one each, and one more); or raise the server's max_connections"},
     Meaning{"57014", Category::server, "query_canceled", ""},
+    Meaning{"57P03", Category::connection, "server_not_ready", "the server is starting, stopping or recovering"},
     Meaning{"57P", Category::connection, "connection_lost", ""},
     Meaning{"08", Category::connection, "connection_lost", ""},
 };

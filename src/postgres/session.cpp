@@ -24,7 +24,8 @@ std::string settings(int version) {
       "SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET extra_float_digits = 1; "
       "SET bytea_output = 'hex'; SET search_path = ''; SET quote_all_identifiers = off; SET xmloption = 'content'; "
       "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0; "
-      "SET synchronize_seqscans = on";
+      // A scan that begins where another session's is would give LIMIT and the like other rows in every statement.
+      "SET synchronize_seqscans = off";
   if (version >= 140000) sql += "; SET idle_session_timeout = 0";
   if (version >= 170000) sql += "; SET transaction_timeout = 0";
   return sql;
@@ -163,11 +164,28 @@ async::Task<std::unique_ptr<Session>> Session::connect(net::Loop& loop, std::sha
   const auto timeout = options->connect_timeout.count() > 0 ? options->connect_timeout : limits::connect_timeout;
   std::unique_ptr<Session> session(new Session(loop, std::move(options)));
   try {
-    co_await net::with_deadline(loop, timeout, "connecting to PostgreSQL", session->establish());
+    co_await net::with_deadline(loop, timeout, "connecting to PostgreSQL",
+                                session->establish_when_ready(timeout * 2 / 3));
   } catch (Error& e) {
     throw session->with_name(e);
   }
   co_return session;
+}
+
+// A server that is starting refuses every login for a while, and says so (57P03).
+async::Task<void> Session::establish_when_ready(std::chrono::milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    try {
+      co_await establish();
+      co_return;
+    } catch (const Error& error) {
+      const bool starting = error.code() == "server_not_ready";
+      if (!starting || std::chrono::steady_clock::now() + limits::pg_not_ready_pause >= until) throw;
+    }
+    close();
+    co_await net::sleep_for(loop_, limits::pg_not_ready_pause);
+  }
 }
 
 async::Task<void> Session::establish() {

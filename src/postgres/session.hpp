@@ -116,6 +116,7 @@ class Session {
   Session(net::Loop& loop, std::shared_ptr<const SessionOptions> options);
 
   async::Task<void> establish();
+  async::Task<void> establish_when_ready(std::chrono::milliseconds patience);
   async::Task<void> set_up();
   async::Task<void> drive_connect();
   async::Task<void> flush();

@@ -8,6 +8,7 @@
 
 #include "base/limits.hpp"
 #include "postgres/dialect.hpp"
+#include "postgres/steadiness.hpp"
 
 namespace rowferry::postgres {
 
@@ -132,6 +133,18 @@ std::string no_ctid(const Session& session, const Origin& origin) {
 SlicePlan whole(const Origin& origin, std::string reason) {
   SlicePlan plan{.by = SliceBy::none, .reason = std::move(reason)};
   add(plan, "all rows", {{origin.from, ""}});
+  return plan;
+}
+
+// Every slice evaluates a filter, a view or a query anew.
+Error unsteady(const std::string& why) {
+  return impossible("the slices might not see the same rows: " + why)
+      .with_hint("slices.by none reads the source in one statement; a table of the result can be sliced");
+}
+
+SlicePlan not_sliced(const Origin& origin, const std::string& why) {
+  SlicePlan plan = whole(origin, "slices might not see the same rows: " + why);
+  plan.notices.push_back({"not_sliced", "read by one statement: " + plan.reason, ""});
   return plan;
 }
 
@@ -416,6 +429,12 @@ std::vector<std::vector<BlockRange>> block_ranges(const std::vector<std::int64_t
 
 async::Task<SlicePlan> make_slices(Session& session, const Origin& origin, const system::SliceRequest& request) {
   const int count = std::max({request.count > 0 ? request.count : request.at_least, 1});
+  const bool by_choice = request.by == SliceBy::automatic && request.column.empty();
+  if (request.by != SliceBy::none && !(by_choice && count == 1)) {
+    const std::string why = co_await why_unsteady(session, origin);
+    if (!why.empty() && !by_choice) throw unsteady(why);
+    if (!why.empty()) co_return not_sliced(origin, why);
+  }
   switch (request.by) {
     case SliceBy::automatic:
       co_return co_await choose(&session, &origin, &request, count);

@@ -39,8 +39,10 @@ struct BlockRange {
 // Cuts leaves (by their block counts) into about `count` parts of near equal size; small leaves share a part.
 std::vector<std::vector<BlockRange>> block_ranges(const std::vector<std::int64_t>& blocks, int count);
 
-// Chooses and makes the slices, in the session's transaction. Errors: Error(input, "slices_impossible"),
-// "too_many_slices", column_missing, and what the server says of a column without order or equality.
+// Chooses and makes the slices, in the session's transaction. A source that need not give the same rows twice is never
+// cut: one slice and the notice `not_sliced`, or slices_impossible where a cut was asked for. Errors: Error(input,
+// "slices_impossible"), "too_many_slices", column_missing, and what the server says of a column without order or
+// equality.
 async::Task<system::SlicePlan> make_slices(Session& session, const Origin& origin, const system::SliceRequest& request);
 
 }  // namespace rowferry::postgres

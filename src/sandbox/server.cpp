@@ -121,8 +121,11 @@ async::Task<void> run(net::Loop& loop, Options options) {
   const bool discard = options.discard;
   SandboxServer server(loop, std::move(options));
   const bool v6 = host.find(':') != std::string::npos;
-  fmt::print("rowferry sandbox (not SQL Server) listening on {}{}{}:{}{}\n", v6 ? "[" : "", host, v6 ? "]" : "",
-             server.port(), discard ? ", rows are discarded" : "");
+  // Not fmt::print, which throws when nobody hears of it.
+  std::fputs(fmt::format("rowferry sandbox (not SQL Server) listening on {}{}{}:{}{}\n", v6 ? "[" : "", host,
+                         v6 ? "]" : "", server.port(), discard ? ", rows are discarded" : "")
+                 .c_str(),
+             stdout);
   std::fflush(stdout);
   std::exception_ptr ended;
   try {

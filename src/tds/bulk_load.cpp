@@ -232,15 +232,21 @@ async::Task<void> BulkLoad::write(const rows::Batch& batch) {
     const std::size_t end = std::min(row + step, batch.rows());
     impl_->tokens.clear();
     impl_->encoder.rows(batch, row, end, impl_->tokens);
-    writer.write(impl_->tokens.view());
     impl_->stats.rows += end - row;
-    if (writer.ready().size() < limits::tds_bulk_flush_bytes) continue;
-    co_await impl_->flush();
-    if (impl_->refused()) {
-      co_await async::shield(impl_->take_back());
-      impl_->throw_refusal();
+    // In parts: the tokens of one huge value are not copied into packets as a whole.
+    for (ByteView left = impl_->tokens.view(); !left.empty();) {
+      const ByteView part = left.first(std::min(left.size(), limits::tds_bulk_flush_bytes));
+      left = left.subspan(part.size());
+      writer.write(part);
+      if (writer.ready().size() < limits::tds_bulk_flush_bytes) continue;
+      co_await impl_->flush();
+      if (impl_->refused()) {
+        co_await async::shield(impl_->take_back());
+        impl_->throw_refusal();
+      }
+      co_await async::yield();
     }
-    co_await async::yield();
+    if (impl_->tokens.capacity() > 4 * limits::tds_bulk_flush_bytes) impl_->tokens = ByteBuffer();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "tds/session_impl.hpp"
 #include "tds/wire/login7.hpp"
 #include "tds/wire/prelogin.hpp"
@@ -141,7 +142,7 @@ const Message& cause(const std::vector<Message>& errors) {
       Category::server, std::string(login_code(first.number)),
       fmt::format("login of user \"{}\" failed: SQL Server error {}: {}", options.user, first.number, first.text));
   error.with_fault(fault_of(first));
-  if (std::any_of(errors.begin(), errors.end(), [](const Message& m) { return is_transient(m.number); })) {
+  if (std::any_of(errors.begin(), errors.end(), [](const Message& m) { return is_transient(m); })) {
     error.mark_transient();
   }
   throw error;
@@ -157,6 +158,9 @@ async::Task<void> Session::Impl::establish(const LoginOptions& options) {
   const Encryption agreed = agree(asked, reply.encryption.value_or(PreloginEncryption::not_supported));
   if (agreed == Encryption::refused) throw refused(options.encrypt);
   if (agreed != Encryption::none) co_await secure(transport, options, agreed);
+  if (agreed == Encryption::none && options.encrypt == Encrypt::login) {
+    log::warning("the server does not encrypt: the login goes in clear", {{"host", options.host}});
+  }
   state.info.encrypted = agreed == Encryption::all;
   state.info.database = options.database;
 

@@ -63,8 +63,21 @@ void SessionState::apply(const EnvChange& change) {
   }
 }
 
-bool is_transient(std::int32_t number) noexcept {
-  switch (number) {
+namespace {
+
+// The number at the end of "… Error code 4815.", 0 without one.
+std::int32_t wrapped_number(std::string_view text) noexcept {
+  constexpr std::string_view mark = "Error code ";
+  const std::size_t at = text.rfind(mark);
+  std::int32_t number = 0;
+  if (at != std::string_view::npos) std::from_chars(text.data() + at + mark.size(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+bool is_transient(const Message& message) noexcept {
+  switch (message.number) {
     case 64:     // the connection was cut during login
     case 233:    // no process on the other end
     case 1205:   // deadlock victim
@@ -76,7 +89,6 @@ bool is_transient(std::int32_t number) noexcept {
     case 10929:
     case 40143:
     case 40166:
-    case 40197:  // Azure: the service failed over
     case 40501:  // Azure: busy
     case 40540:
     case 40613:  // Azure: database not available now
@@ -84,6 +96,11 @@ bool is_transient(std::int32_t number) noexcept {
     case 49919:
     case 49920:
       return true;
+    case 40197: {  // Azure: the node behind the gateway failed, with an error of its own
+      // 4800..4899 are about a bulk load's own bytes and statement: sent again, they would be refused again.
+      const std::int32_t wrapped = wrapped_number(message.text);
+      return wrapped < 4800 || wrapped > 4899;
+    }
     default:
       return false;
   }
@@ -112,7 +129,7 @@ void Response::throw_server_error() const {
   const Message& first = errors_.front();
   Error error(Category::server, "server_error", fmt::format("SQL Server error {}: {}", first.number, first.text));
   error.with_fault(fault_of(first));
-  if (std::any_of(errors_.begin(), errors_.end(), [](const Message& m) { return is_transient(m.number); })) {
+  if (std::any_of(errors_.begin(), errors_.end(), [](const Message& m) { return is_transient(m); })) {
     error.mark_transient();
   }
   throw error;

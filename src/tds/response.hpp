@@ -95,9 +95,9 @@ class Response final : public TokenSink {
   std::exception_ptr failure_;
 };
 
-// True for numbers after which the same step may succeed when it is repeated (deadlock victim, Azure's throttling and
+// True for errors after which the same step may succeed when it is repeated (deadlock victim, Azure's throttling and
 // failover).
-bool is_transient(std::int32_t number) noexcept;
+bool is_transient(const Message& message) noexcept;
 ServerFault fault_of(const Message& message);
 
 }  // namespace rowferry::tds

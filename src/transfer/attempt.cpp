@@ -8,6 +8,7 @@
 
 #include "base/limits.hpp"
 #include "base/log.hpp"
+#include "transfer/kept_plan.hpp"
 #include "transfer/partition.hpp"
 #include "transfer/pipeline_parts.hpp"
 
@@ -57,6 +58,12 @@ Task<void> Attempt::run() {
   std::exception_ptr error;
   try {
     co_await steps();
+  } catch (Error& failure) {
+    // What the source knows of itself it has said: from the load on, the rest is about the target.
+    if (loading_ && failure.category() != Category::cancelled) {
+      failure.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
+    }
+    error = std::current_exception();
   } catch (...) {
     error = std::current_exception();
   }
@@ -106,6 +113,7 @@ Task<void> Attempt::begin_source() {
   add_warnings(progress_, reading_->notices());
   add_warnings(progress_, reading_->slices().notices);
   co_await replan_columns(plan_, reading_->columns());
+  progress_.kept_plan = keep_plan(plan_);
   note_columns(progress_, plan_);
 }
 
@@ -214,13 +222,7 @@ Task<void> Attempt::load() {
   pipeline_ = std::make_unique<Pipeline>(std::move(input));
   pipeline_->add_kept(loaded_);
   co_await pipeline_->open();
-  try {
-    co_await pipeline_->run();
-  } catch (Error& error) {
-    // What the source knows of itself it has said; the rest is about a value on its way into the target.
-    error.with_connection(plan_.spec.target.connection).with_table(plan_.route.target_table.text());
-    throw;
-  }
+  co_await pipeline_->run();
   loaded_ = pipeline_->hash();
   all_loaded_ = true;
   // The one transaction of `direct` is the loader's: it stays open until finalize.
@@ -351,6 +353,12 @@ Task<void> Attempt::release(std::exception_ptr error) {
     }
   }
   if (reading_) co_await close_quietly(host_.loop(), reading_->end(), "releasing the source");
+}
+
+bool Attempt::found_server_away(const std::exception_ptr& error) const {
+  // A server that is full is there: more of the same waiting does not help.
+  return !pipeline_ && is_transient(error) && has_category(error, Category::connection) &&
+         problem_of(error).code != "too_many_connections";
 }
 
 bool Attempt::may_start_again(const std::exception_ptr& error) const {

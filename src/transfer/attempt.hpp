@@ -20,6 +20,8 @@ class Attempt {
   async::Task<void> run();
   // After run() has thrown: may another attempt start from the beginning?
   bool may_start_again(const std::exception_ptr& error) const;
+  // And was the reason that a server could not be reached, before any row was asked for?
+  bool found_server_away(const std::exception_ptr& error) const;
 
  private:
   async::Task<void> steps();

@@ -58,6 +58,7 @@ void Entry::take_earlier(const Record& record) {
   progress_.staging = record.staging;
   progress_.slices_final = record.slices_final;
   progress_.slices = record.slices;
+  progress_.kept_plan = record.plan;
 }
 
 void Entry::accept() {
@@ -180,13 +181,15 @@ Task<void> Entry::end(std::exception_ptr error) {
   if (!last.pipeline.empty()) last.compared_with_median = compare(shared_.histories[last.pipeline], this_run);
   std::exception_ptr failure;
   try {
-    co_await write_end(last);
+    unsaved_ = End{.artifact = artifact_json(last, spec_json_, shared_.settings.version),
+                   .record = record_text(last, spec_text_, status_json(last, spec_json_))};
+    co_await write_end();
     if (!last.pipeline.empty()) co_await write_history(this_run);
   } catch (...) {
     failure = std::current_exception();
   }
   progress_ = std::move(last);
-  record_.reset();
+  if (!unsaved_) record_.reset();
   if (failure) {
     log::error("the end of a transfer is not recorded", {{"id", progress_.id}, {"error", describe(failure)}});
     add_warnings(progress_, {{"state_dir", describe(failure), ""}});
@@ -207,11 +210,24 @@ Task<void> Entry::write_history(PipelineRun run) {
       shared_.loop, [store = shared_.store, name, run = std::move(run)] { return record_run(store, name, run); });
 }
 
-Task<void> Entry::write_end(const Progress& last) {
-  co_await write_artifact(&shared_.loop, shared_.store, last.id,
-                          artifact_json(last, spec_json_, shared_.settings.version));
-  if (!record_) co_return;
-  co_await write_record(&shared_.loop, record_, record_text(last, spec_text_, status_json(last, spec_json_)));
+Task<void> Entry::write_end() {
+  co_await write_artifact(&shared_.loop, shared_.store, progress_.id, unsaved_->artifact);
+  if (record_) co_await write_record(&shared_.loop, record_, unsaved_->record);
+  unsaved_.reset();
+  record_.reset();
+}
+
+Task<void> Entry::save_end() {
+  if (!unsaved_) co_return;
+  try {
+    // The directory itself may have gone.
+    co_await net::offload(shared_.loop, [store = shared_.store] { store.open(); });
+    co_await write_end();
+  } catch (const Error& error) {
+    log::debug("the end of a transfer is still not recorded", {{"id", progress_.id}, {"code", error.code()}});
+    co_return;
+  }
+  log::info("the end of a transfer is recorded now", {{"id", progress_.id}});
 }
 
 }  // namespace rowferry::transfer

@@ -56,12 +56,17 @@ class Entry final : public RunHost {
   async::Event& ended_event() noexcept { return ended_; }
   Document status();
   const std::string& spec_text() const noexcept { return spec_text_; }
+  // The state directory has refused record and artifact of the end: they are kept here, and the record stays owned.
+  bool unsaved() const noexcept { return unsaved_.has_value(); }
+  const std::string& unsaved_artifact() const noexcept { return unsaved_->artifact; }
+  // Tries once more; throws nothing.
+  async::Task<void> save_end();
   bool holds_record() const noexcept { return record_ != nullptr; }
   void hold(RecordFilePtr record) { record_ = std::move(record); }
 
  private:
   async::Task<void> end(std::exception_ptr error);
-  async::Task<void> write_end(const Progress& last);
+  async::Task<void> write_end();
   async::Task<void> write_history(PipelineRun run);
   void account(Clock::time_point now);
 
@@ -73,7 +78,12 @@ class Entry final : public RunHost {
   std::vector<system::Notice> notices_;
   State before_ = State::queued;
   Progress progress_;
-  RecordFilePtr record_;  // while it is not terminal
+  RecordFilePtr record_;  // while it is not terminal, or its end not saved
+  struct End {
+    std::string artifact;
+    std::string record;
+  };
+  std::optional<End> unsaved_;
   async::CancelSource* cancel_ = nullptr;
   std::string cancel_reason_;  // empty: not asked for
   async::Event ended_;

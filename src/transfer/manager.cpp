@@ -3,71 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
-#include <fstream>
-#include <sstream>
 
-#include "async/scope.hpp"
+#include "base/file.hpp"
 #include "base/id.hpp"
 #include "base/limits.hpp"
 #include "base/log.hpp"
-#include "transfer/entry.hpp"
-#include "transfer/recover.hpp"
+#include "transfer/manager_impl.hpp"
+#include "transfer/page.hpp"
 
 namespace rowferry::transfer {
-
-using async::Task;
-
-struct Manager::Impl {
-  Impl(net::Loop& loop, Settings given, Connections& all)
-      : settings(std::move(given)),
-        connections(all),
-        shared{loop, settings, Store(settings.state_dir), nullptr, {}, 0, {}} {}
-
-  Settings settings;
-  Connections& connections;
-  Shared shared;
-  std::map<std::string, EntryPtr> entries;
-  std::deque<std::string> ended_order;  // of the entries that are kept for their status only
-  std::deque<EntryPtr> queue;
-  std::vector<EntryPtr> running;
-  std::map<std::string, Key> keys;
-  std::map<std::string, std::pair<std::string, State>> last_runs;  // of pipelines, before this process and in it
-  async::Event work;      // the queue has grown, a transfer has ended, or shutdown has begun
-  async::Event sampling;  // something runs, or the service ends
-  async::Event idle;      // nothing runs
-  bool shutting_down = false;
-
-  net::Loop& loop() { return shared.loop; }
-  EntryPtr find(const std::string& id) const {
-    const auto hit = entries.find(id);
-    return hit == entries.end() ? nullptr : hit->second;
-  }
-  void check_room() const {
-    if (shutting_down) throw Error(Category::conflict, "shutting_down", "the engine is shutting down");
-    if (queue.size() < static_cast<std::size_t>(settings.queue_max)) return;
-    throw Error(Category::conflict, "queue_full", fmt::format("{} transfers are waiting already", queue.size()));
-  }
-  void enqueue(const EntryPtr& entry) {
-    queue.push_back(entry);
-    work.set();
-  }
-
-  Task<Record> load_record(std::string id);
-  Task<Document> read_artifact(std::string id);
-  std::optional<Submitted> repeated(const SubmitRequest& request) const;
-  Task<std::optional<Submitted>> repeated_with_status(const SubmitRequest& request);
-  EntryPtr prepare(const SubmitRequest& request);
-  Task<void> record_new(EntryPtr entry, Key key);
-  Task<EntryPtr> reopen(std::string id);
-  Task<void> run_one(EntryPtr entry);
-  Task<void> sample();
-  Task<void> housekeep();
-  void keep_ended(const EntryPtr& entry);
-  void check_pipeline_free(const std::string& name) const;
-  std::optional<std::pair<std::string, State>> last_run(const std::string& name) const;
-  Task<void> clean_one(Record record, bool drop, std::vector<Orphan>* out);
-};
 
 namespace {
 
@@ -77,11 +21,12 @@ namespace {
 }
 
 std::string read_text_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw Error(Category::not_found, "spec_file", fmt::format("the spec file {} cannot be read", path));
-  return text.str();
+  FileText file = read_whole_file(path, limits::spec_bytes_max, FileKind::regular);
+  if (!file.problem.empty()) {
+    throw Error(Category::not_found, "spec_file",
+                fmt::format("the spec file {} cannot be read: {}", path, file.problem));
+  }
+  return std::move(file.text);
 }
 
 }  // namespace
@@ -103,7 +48,7 @@ Task<void> Manager::start() {
   for (Key& key : found.keys) m.keys.insert_or_assign(key.key, key);
   m.last_runs = std::move(found.last_runs);
   m.shared.histories = std::move(found.histories);
-  for (const std::string& text : found.damaged) log::warning("a record is left alone", {{"record", text}});
+  m.tell_damaged(found.damaged);
   for (const std::string& id : found.interrupted) {
     log::warning("a transfer was interrupted", {{"id", id}});
     if (!m.settings.resume_on_start) continue;
@@ -125,6 +70,7 @@ Task<void> Manager::serve() {
   std::exception_ptr error;
   background.spawn(m.sample());
   background.spawn(m.housekeep());
+  background.spawn(m.save_unsaved());
   try {
     while (!m.shutting_down) {
       while (!m.queue.empty() && m.running.size() < static_cast<std::size_t>(m.settings.max_transfers)) {
@@ -149,6 +95,7 @@ Task<void> Manager::serve() {
   } catch (const Error& failed) {
     log::failure("background work of the service", failed);
   }
+  co_await m.save_unsaved_once();
   m.idle.set();
   if (error) std::rethrow_exception(error);
 }
@@ -165,7 +112,13 @@ Task<void> Manager::Impl::run_one(EntryPtr entry) {
   if (running.empty()) idle.set();
 }
 
+// One whose end is not saved has its only copy here.
 void Manager::Impl::keep_ended(const EntryPtr& entry) {
+  if (entry->unsaved()) {
+    unsaved.push_back(entry);
+    unsaved_grew.set();
+    return;
+  }
   ended_order.push_back(entry->progress().id);
   while (ended_order.size() > limits::ended_kept_max) {
     const EntryPtr oldest = find(ended_order.front());
@@ -235,78 +188,53 @@ const Progress* Manager::progress(const std::string& id) const {
   return entry ? &entry->progress() : nullptr;
 }
 
-// --- new transfers
-
-// The transfer that the same key has made before.
-std::optional<Submitted> Manager::Impl::repeated(const SubmitRequest& request) const {
-  if (request.idempotency_key.empty()) return std::nullopt;
-  if (request.idempotency_key.size() > limits::idempotency_key_chars_max) {
-    throw Error(Category::input, "bad_value", "the idempotency key is too long").with_field("Idempotency-Key");
+void Manager::Impl::tell_damaged(const std::vector<std::string>& damaged) {
+  for (const std::string& text : damaged) {
+    if (told.insert(text).second) log::warning("a record is left alone", {{"record", text}});
   }
-  const auto hit = keys.find(request.idempotency_key);
-  if (hit == keys.end() || WallClock::now() - hit->second.at > limits::idempotency_keep) return std::nullopt;
-  if (hit->second.body != fingerprint(request.spec)) {
-    throw Error(Category::input, "idempotency_key_reused", "the idempotency key came with another body before")
-        .with_field("Idempotency-Key");
-  }
-  return Submitted{.id = hit->second.id, .repeated = true, .status = {}};
 }
 
-Task<std::optional<Submitted>> Manager::Impl::repeated_with_status(const SubmitRequest& request) {
-  std::optional<Submitted> before = repeated(request);
-  if (!before) co_return before;
-  if (const EntryPtr entry = find(before->id)) {
-    before->status = entry->status();
-    co_return before;
-  }
-  const Store store = shared.store;
-  const std::optional<std::string> text =
-      co_await net::offload(shared.loop, [store, id = before->id] { return store.read(id); });
-  // Its record may be past its retention: then the key is a new one.
-  if (!text) co_return std::nullopt;
-  before->status = document(parse_record(*text).status.text());
-  co_return before;
-}
+// --- the state directory
 
-EntryPtr Manager::Impl::prepare(const SubmitRequest& request) {
-  Spec spec = parse_spec(request.spec);
-  std::vector<system::Notice> notices;
-  Route route = validate_offline(spec, connections, notices);
-  check_room();
-  auto entry = std::make_shared<Entry>(shared, new_transfer_id(), request.spec);
-  entry->progress().pipeline = request.pipeline;
-  entry->take(std::move(spec), std::move(route), std::move(notices));
-  entry->accept();
-  entries.emplace(entry->progress().id, entry);
-  return entry;
-}
-
-Task<void> Manager::Impl::record_new(EntryPtr entry, Key key) {
-  co_await entry->create_record();
-  if (key.key.empty()) co_return;
-  const Store store = shared.store;
-  co_await net::offload(shared.loop, [store, key = std::move(key)] { store.write_key(key.key, key_text(key)); });
-}
-
-Task<Submitted> Manager::submit(SubmitRequest request) {
+Task<std::optional<std::string>> Manager::not_ready() {
   Impl& m = *impl_;
-  if (std::optional<Submitted> before = co_await m.repeated_with_status(request)) co_return std::move(*before);
-  const EntryPtr entry = m.prepare(request);
-  Key key{request.idempotency_key, fingerprint(request.spec), entry->progress().id, WallClock::now()};
-  if (!key.key.empty()) m.keys.insert_or_assign(key.key, key);
-  std::exception_ptr error;
-  try {
-    co_await async::shield(m.record_new(entry, key));
-  } catch (...) {
-    error = std::current_exception();
+  const auto now = Clock::now();
+  if (!m.checking && (!m.checked || now - *m.checked >= limits::state_dir_check_every)) {
+    m.checking = true;
+    std::exception_ptr error;
+    try {
+      const Store store = m.shared.store;
+      m.not_writable = co_await net::offload(m.loop(), [store] { return store.why_not_writable(); });
+    } catch (...) {
+      error = std::current_exception();
+    }
+    m.checking = false;
+    if (error) std::rethrow_exception(error);
+    m.checked = Clock::now();
   }
-  if (error) {
-    m.keys.erase(request.idempotency_key);
-    m.entries.erase(entry->progress().id);
-    std::rethrow_exception(error);
+  if (m.not_writable.empty()) co_return std::nullopt;
+  co_return "the state directory cannot be written: " + m.not_writable;
+}
+
+// Ends of transfers that the state directory has refused are offered to it until it takes them.
+Task<void> Manager::Impl::save_unsaved() {
+  for (;;) {
+    if (unsaved.empty()) {
+      unsaved_grew.reset();
+      co_await unsaved_grew.wait();
+    }
+    co_await net::sleep_for(shared.loop, limits::unsaved_retry_every);
+    co_await save_unsaved_once();
   }
-  m.enqueue(entry);
-  co_return Submitted{.id = entry->progress().id, .repeated = false, .status = entry->status()};
+}
+
+Task<void> Manager::Impl::save_unsaved_once() {
+  const std::vector<EntryPtr> left = std::move(unsaved);
+  unsaved.clear();
+  for (const EntryPtr& entry : left) {
+    co_await async::shield(entry->save_end());
+    keep_ended(entry);
+  }
 }
 
 Task<std::string> Manager::plan(std::string text, PlanFormat format) {
@@ -322,9 +250,10 @@ Task<std::string> Manager::plan(std::string text, PlanFormat format) {
 Task<Record> Manager::Impl::load_record(std::string id) {
   if (!is_transfer_id(id)) unknown(id);
   const Store store = shared.store;
-  const std::optional<std::string> text = co_await net::offload(shared.loop, [store, id] { return store.read(id); });
-  if (!text) unknown(id);
-  co_return parse_record(*text);
+  std::optional<Record> record = co_await net::offload(
+      shared.loop, [store, id, version = settings.version] { return read_record(store, id, version); });
+  if (!record) unknown(id);
+  co_return std::move(*record);
 }
 
 Task<Document> Manager::status(std::string id) {
@@ -346,8 +275,11 @@ Task<Document> Manager::artifact(std::string id) {
   if (!is_terminal(state)) {
     throw Error(Category::conflict, "no_artifact_yet", fmt::format("the transfer is {}", to_string(state)));
   }
+  if (entry && entry->unsaved()) co_return document(entry->unsaved_artifact());
   co_return co_await impl_->read_artifact(std::move(id));
 }
+
+std::string Manager::artifact_file(const std::string& id) const { return impl_->shared.store.artifact_path(id); }
 
 Task<std::string> Manager::list(ListRequest request) {
   Impl& m = *impl_;
@@ -357,38 +289,20 @@ Task<std::string> Manager::list(ListRequest request) {
     throw Error(Category::input, "bad_value", fmt::format("no state is named \"{}\"", request.state))
         .with_field("state");
   }
-  const Store store = m.shared.store;
-  const std::vector<std::string> ids = co_await net::offload(m.loop(), [store] { return store.ids(); });
+  PageRequest page{m.shared.store, std::move(request), limit, m.settings.version, {}};
+  for (const auto& [id, entry] : m.entries) page.held.emplace(id, entry->progress().state);
+  Page found = co_await net::offload(m.loop(), [page = std::move(page)] { return find_page(page); });
+  m.tell_damaged(found.damaged);
   JsonWriter json;
   json.begin_object().key("transfers").begin_array();
-  std::size_t taken = 0;
-  std::string last;
-  bool more = false;
-  for (const std::string& id : ids) {
-    if (!request.after.empty() && id >= request.after) continue;
-    Json status;
-    if (const EntryPtr entry = m.find(id)) {
-      status = Json::parse(entry->status().json, {.bytes = limits::record_bytes_max, .depth = limits::json_depth});
-    } else {
-      const std::optional<std::string> text = co_await net::offload(m.loop(), [store, id] { return store.read(id); });
-      if (!text) continue;
-      status = parse_record(*text).status;
+  for (PageLine& line : found.lines) {
+    if (const EntryPtr entry = m.find(line.id)) {
+      line.status = Json::parse(entry->status().json, {.bytes = limits::record_bytes_max, .depth = limits::json_depth});
     }
-    const Json* state = status.find("state");
-    if (!request.state.empty() &&
-        (state == nullptr || state->string() == nullptr || *state->string() != request.state)) {
-      continue;
-    }
-    if (taken == limit) {
-      more = true;
-      break;
-    }
-    write_summary(json, status);
-    last = id;
-    ++taken;
+    if (line.status.object() != nullptr) write_summary(json, line.status);
   }
   json.end_array().key("next");
-  more ? json.value(last) : json.null();
+  found.more ? json.value(found.lines.back().id) : json.null();
   json.end_object();
   co_return json.take();
 }
@@ -423,6 +337,7 @@ Task<EntryPtr> Manager::Impl::reopen(std::string id) {
   const RecordFilePtr file = co_await net::offload(shared.loop, [store, id] { return store.own(id); });
   if (!file) throw Error(Category::conflict, "owned_elsewhere", "another process holds this transfer");
   const Record record = parse_record(co_await net::offload(shared.loop, [file] { return file->read(); }));
+  refuse_newer(record);
   if (record.state == State::succeeded) {
     throw Error(Category::conflict, "transfer_ended", fmt::format("the transfer {} has succeeded", id));
   }
@@ -442,6 +357,10 @@ Task<Document> Manager::resume(std::string id) {
   if (before && !before->ended()) {
     throw Error(Category::conflict, "transfer_active",
                 fmt::format("the transfer {} is {}", id, to_string(before->progress().state)));
+  }
+  if (before && before->unsaved()) {
+    throw Error(Category::internal, "state_dir", "the end of this transfer is not recorded yet")
+        .with_hint("the state directory cannot be written; resume once it can");
   }
   (void)co_await m.load_record(id);
   m.check_room();
@@ -516,6 +435,7 @@ Task<Submitted> Manager::run_pipeline(std::string name, std::string idempotency_
   }
   std::string spec = co_await net::offload(m.loop(), [path = hit->second.path] { return read_text_file(path); });
   SubmitRequest request{.spec = std::move(spec), .idempotency_key = std::move(idempotency_key), .pipeline = name};
+  co_await m.claim_settled(request.idempotency_key);
   if (!m.repeated(request)) m.check_pipeline_free(name);
   co_return co_await submit(std::move(request));
 }
@@ -523,6 +443,7 @@ Task<Submitted> Manager::run_pipeline(std::string name, std::string idempotency_
 // --- left-overs
 
 Task<void> Manager::Impl::clean_one(Record record, bool drop, std::vector<Orphan>* out) {
+  refuse_newer(record);
   Spec spec = parse_spec(record.spec);
   std::vector<system::Notice> notices;
   const Route route = validate_offline(spec, connections, notices);

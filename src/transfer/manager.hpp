@@ -114,6 +114,8 @@ class Manager {
   // their records and are `interrupted` at the next start.
   async::Task<void> shutdown(std::chrono::milliseconds grace);
   bool shutting_down() const noexcept;
+  // Why work would fail now: the state directory cannot be written. Looked at every few seconds at most.
+  async::Task<std::optional<std::string>> not_ready();
 
   // Checks all that needs no server, throws as above; else the record is on disk when it returns.
   async::Task<Submitted> submit(SubmitRequest request);
@@ -125,6 +127,8 @@ class Manager {
   async::Task<Document> status(std::string id);
   // JSON; in every terminal state, before: Error(conflict, "no_artifact_yet").
   async::Task<Document> artifact(std::string id);
+  // Where the artifact is kept, in the state directory.
+  std::string artifact_file(const std::string& id) const;
   // Asks for it and returns at once; terminal: Error(conflict, "transfer_ended").
   async::Task<Document> cancel(std::string id);
   // From interrupted, failed, cancelled; a new attempt under the same id. Else Error(conflict, "transfer_active" or

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/text.hpp"
 #include "rows/convert.hpp"
 
 namespace rowferry::transfer {
@@ -18,29 +19,6 @@ using system::SourceColumn;
 using system::SourceTable;
 using system::TargetColumn;
 using system::TargetTable;
-
-char32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const unsigned first = byte(at);
-  std::size_t more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
-  char32_t value = more == 0 ? first : first & (0x3FU >> more);
-  ++at;
-  for (; more > 0 && at < text.size() && (byte(at) & 0xC0U) == 0x80U; --more)
-    value = (value << 6U) | (byte(at++) & 0x3FU);
-  return value;
-}
-
-char32_t fold(char32_t c) {
-  const auto within = [c](char32_t low, char32_t high) { return c >= low && c <= high; };
-  if (within(U'A', U'Z') || (within(0xC0, 0xDE) && c != 0xD7)) return c + 0x20;
-  if (within(0x391, 0x3A9) || within(0x410, 0x42F)) return c + 0x20;
-  if (within(0x400, 0x40F)) return c + 0x50;
-  if (within(0x100, 0x17E) && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149 && c != 0x178) {
-    const bool odd_upper = within(0x139, 0x148) || within(0x179, 0x17E);
-    return (c % 2 == 1) == odd_upper ? c + 1 : c;
-  }
-  return c;
-}
 
 constexpr std::uint32_t offset_chars = 6;       // "+05:30"
 constexpr std::uint32_t base_type_chars = 256;  // a sysname (128) with its length or precision
@@ -455,14 +433,7 @@ class Matcher {
 
 }  // namespace
 
-bool same_without_case(std::string_view a, std::string_view b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (fold(next_code_point(a, i)) != fold(next_code_point(b, j))) return false;
-  }
-  return i == a.size() && j == b.size();
-}
+bool same_without_case(std::string_view a, std::string_view b) { return text::same_without_case(a, b); }
 
 Match match_columns(const Spec& spec, const SourceTable& source, const TargetTable& target,
                     const system::Target& types) {

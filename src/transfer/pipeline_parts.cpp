@@ -62,6 +62,7 @@ void Pipeline::StreamSink::count(const rows::Batch& batch) {
   progress_.slices[stream_.position].rows_read += batch.rows();
   progress_.rows.read += batch.rows();
   progress_.rows_seen += batch.rows();
+  progress_.has_read = true;
   progress_.bytes.batch += batch.bytes();
 }
 

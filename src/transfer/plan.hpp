@@ -43,6 +43,7 @@ struct Plan {
   system::TargetRequest target_request;
   std::vector<system::Notice> notices;  // of all, without repetitions
   int load_workers = 1;
+  std::vector<std::string> kept_definition;  // of a plan that was restored: the target's, as it then was
 };
 
 // Connects to both sides. Errors carry the connection's name.

@@ -162,6 +162,7 @@ struct Progress {
   std::optional<system::Consistency> consistency;
   std::optional<system::Finalizer> finalizer;
   std::string staging;
+  std::string kept_plan;  // JSON, for a resume without the source (kept_plan.hpp); empty: none
   std::string slices_by;
   std::string slices_column;
   std::string slices_reason;
@@ -170,6 +171,7 @@ struct Progress {
   ByteCounts bytes;
   std::uint64_t rows_written = 0;  // handed to the target's writer, over all slices of this attempt
   std::uint64_t rows_seen = 0;     // in batches from the source, those of slices that were read again among them
+  bool has_read = false;           // rows have come in this run, also those of slices and attempts that were given up
   std::optional<std::uint64_t> row_estimate;
   std::array<StageClock, phase_count> stages{};
   double queued_seconds = 0;

@@ -96,7 +96,7 @@ system::SliceBounds bounds_of(const Json& json) {
 std::string write_record(const Record& record, std::string_view status_json) {
   JsonWriter json;
   json.begin_object();
-  json.field("schema_version", 1).field("id", record.id).field("state", to_string(record.state));
+  json.field("schema_version", record_schema_version).field("id", record.id).field("state", to_string(record.state));
   json.field("pipeline", record.pipeline).field("attempt", record.attempt);
   write_time(json, "created_at", record.created);
   write_time(json, "ended_at", record.ended);
@@ -114,6 +114,8 @@ std::string write_record(const Record& record, std::string_view status_json) {
     json.end_object();
   }
   json.end_array();
+  json.key("plan");
+  record.plan.empty() ? json.null() : json.raw(record.plan);
   json.key("status").raw(status_json);
   json.end_object();
   return json.take();
@@ -134,6 +136,7 @@ std::string record_text(const Progress& progress, std::string_view spec, std::st
   record.staging = progress.staging;
   record.slices_final = progress.slices_final;
   record.slices = progress.slices;
+  record.plan = progress.kept_plan;
   return write_record(record, status_json);
 }
 
@@ -147,10 +150,17 @@ Record parse_record(std::string_view text) {
     damaged(error.detail());
   }
   Record record;
+  record.schema_version = int_of(json, "schema_version");
   record.id = text_of(json, "id");
   const std::optional<State> state = state_from(text_of(json, "state"));
   if (!state) damaged("state");
   record.state = *state;
+  record.status = need(json, "status");
+  if (record.status.object() == nullptr) damaged("status");
+  if (record.schema_version > record_schema_version) {
+    if (json.find("ended_at") != nullptr) record.ended = time_of(json, "ended_at");
+    return record;
+  }
   record.spec = text_of(json, "spec");
   record.pipeline = text_of(json, "pipeline");
   record.attempt = int_of(json, "attempt");
@@ -172,9 +182,30 @@ Record parse_record(std::string_view text) {
     if (item.find("table") != nullptr) slice.table = text_of(item, "table");
     record.slices.push_back(std::move(slice));
   }
-  record.status = need(json, "status");
-  if (record.status.object() == nullptr) damaged("status");
+  if (const Json* plan = json.find("plan"); plan != nullptr && plan->object() != nullptr) record.plan = plan->text();
   return record;
+}
+
+void refuse_newer(const Record& record) {
+  if (record.schema_version <= record_schema_version) return;
+  throw Error(Category::unsupported, "record_newer",
+              fmt::format("the record of {} has schema_version {}, this version knows {}", record.id,
+                          record.schema_version, record_schema_version))
+      .with_hint("use the version that wrote it, or a later one");
+}
+
+// A record begins with its small members, and "spec" comes behind them; within a text its quotes would be escaped.
+std::optional<RecordHead> parse_head(std::string_view head, std::string_view tail) {
+  const std::size_t end = head.find(",\"spec\":");
+  if (end == std::string_view::npos || tail != "}}") return std::nullopt;
+  try {
+    const Json json = Json::parse(std::string(head.substr(0, end)) + "}");
+    const std::optional<State> state = state_from(text_of(json, "state"));
+    if (!state || int_of(json, "schema_version") != record_schema_version) return std::nullopt;
+    return RecordHead{.state = *state, .pipeline = text_of(json, "pipeline"), .ended = time_of(json, "ended_at")};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 void mark_interrupted(Record& record) {

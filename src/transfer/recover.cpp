@@ -45,8 +45,25 @@ PipelineRun interrupted_run(const Record& record) {
 
 bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record& record, WallClock::time_point now,
                     std::chrono::seconds retain) {
+  if (record.schema_version > record_schema_version) return false;
   if (!is_terminal(record.state) || !record.ended || now - *record.ended <= retain) return false;
   store.remove(file, record.id);
+  return true;
+}
+
+// A record that nobody owns and that has not ended: its process has.
+bool interrupted_if_left(const Store& store, const RecordFilePtr& file, Record& record, std::string_view version) {
+  if (is_terminal(record.state) || record.schema_version > record_schema_version) return false;
+  mark_interrupted(record);
+  try {
+    store.write_artifact(record.id, interrupted_artifact(record, version));
+    file->write(record_text(record));
+  } catch (const Error& error) {
+    // It is interrupted whether the disk takes it or not; who reads it next tries again.
+    log::failure("an interrupted transfer is not recorded as such", error, {{"id", record.id}});
+    return true;
+  }
+  if (!record.pipeline.empty()) record_run(store, record.pipeline, interrupted_run(record));
   return true;
 }
 
@@ -54,21 +71,12 @@ bool removed_as_old(const Store& store, const RecordFilePtr& file, const Record&
 std::vector<Key> living_keys(const Store& store, WallClock::time_point now) {
   std::vector<Key> keys;
   for (const std::string& text : store.read_keys()) {
-    Json json;
-    try {
-      json = Json::parse(text);
-    } catch (const Error&) {
-      continue;  // half of a file that a dying machine has left: the key is unknown again
-    }
-    const auto part = [&json](std::string_view name) {
-      const Json* value = json.find(name);
-      return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
-    };
-    Key key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
-    if (now - key.at > limits::idempotency_keep) {
-      store.remove_key(key.key);
+    std::optional<Key> key = parse_key(text);
+    if (!key) continue;  // half of a file that a dying machine has left: the key is unknown again
+    if (now - key->at > limits::idempotency_keep) {
+      store.remove_key(key->key, text);
     } else {
-      keys.push_back(std::move(key));
+      keys.push_back(std::move(*key));
     }
   }
   return keys;
@@ -80,6 +88,7 @@ class Recovery {
       : store_(store), retain_(retain), version_(version) {}
 
   Recovered run() {
+    store_.remove_unfinished(limits::left_file_age);
     for (const std::string& id : store_.ids()) {
       try {
         look_at(id);
@@ -94,17 +103,16 @@ class Recovery {
 
  private:
   void look_at(const std::string& id) {
+    if (const auto head = read_head(store_, id);
+        head && is_terminal(head->state) && head->ended && now_ - *head->ended <= retain_) {
+      if (!head->pipeline.empty()) out_.last_runs.try_emplace(head->pipeline, id, head->state);
+      return;
+    }
     const RecordFilePtr file = store_.own(id);
     if (!file) return;  // another process is at work on it
     Record record = parse_record(file->read());
     if (removed_as_old(store_, file, record, now_, retain_)) return;
-    if (!is_terminal(record.state)) {
-      mark_interrupted(record);
-      store_.write_artifact(id, interrupted_artifact(record, version_));
-      file->write(record_text(record));
-      out_.interrupted.push_back(id);
-      if (!record.pipeline.empty()) record_run(store_, record.pipeline, interrupted_run(record));
-    }
+    if (interrupted_if_left(store_, file, record, version_)) out_.interrupted.push_back(id);
     if (!record.pipeline.empty()) out_.last_runs.try_emplace(record.pipeline, id, record.state);
   }
 
@@ -125,17 +133,49 @@ std::string key_text(const Key& key) {
   return json.take();
 }
 
+std::optional<Key> parse_key(std::string_view text) {
+  try {
+    const Json json = Json::parse(text);
+    const auto part = [&json](std::string_view name) {
+      const Json* value = json.find(name);
+      return value == nullptr || value->string() == nullptr ? std::string() : *value->string();
+    };
+    return Key{part("key"), part("body"), part("id"), time::parse_utc(part("at")).value_or(WallClock::time_point{})};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<RecordHead> read_head(const Store& store, const std::string& id) {
+  const std::optional<RecordEnds> ends = store.read_ends(id);
+  return ends ? parse_head(ends->head, ends->tail) : std::nullopt;
+}
+
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version) {
   return Recovery(store, retain, engine_version).run();
+}
+
+std::optional<Record> read_record(const Store& store, const std::string& id, std::string_view engine_version) {
+  const std::optional<std::string> text = store.read(id);
+  if (!text) return std::nullopt;
+  Record record = parse_record(*text);
+  if (is_terminal(record.state)) return record;
+  // Its process may have ended since start-up: then nobody holds the file.
+  if (const RecordFilePtr file = store.own(id)) {
+    record = parse_record(file->read());
+    interrupted_if_left(store, file, record, engine_version);
+  }
+  return record;
 }
 
 std::size_t prune(const Store& store, std::chrono::seconds retain) {
   const auto now = WallClock::now();
   std::size_t removed = 0;
   for (const std::string& id : store.ids()) {
-    const RecordFilePtr file = store.own(id);
-    if (!file) continue;
     try {
+      if (const auto head = read_head(store, id); head && head->ended && now - *head->ended <= retain) continue;
+      const RecordFilePtr file = store.own(id);
+      if (!file) continue;
       if (removed_as_old(store, file, parse_record(file->read()), now, retain)) ++removed;
     } catch (const Error& error) {
       log::debug("a damaged record is left alone, as told at start-up", {{"transfer", id}, {"code", error.code()}});

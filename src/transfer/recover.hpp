@@ -17,6 +17,7 @@ struct Key {  // of an idempotent request
   WallClock::time_point at{};
 };
 std::string key_text(const Key& key);
+std::optional<Key> parse_key(std::string_view text);  // nullopt: damaged
 
 struct Recovered {
   std::vector<std::string> interrupted;                            // ids, newest first
@@ -29,6 +30,11 @@ struct Recovered {
 // Sets unowned records that are not terminal to `interrupted` (their artifact with it); removes terminal ones that
 // ended longer than `retain` ago, and old keys.
 Recovered recover(const Store& store, std::chrono::seconds retain, std::string_view engine_version);
+
+// A record as it stands: one that a process has left behind since start-up becomes `interrupted` now. Nullopt: absent.
+std::optional<Record> read_record(const Store& store, const std::string& id, std::string_view engine_version);
+
+std::optional<RecordHead> read_head(const Store& store, const std::string& id);
 
 // Only the removals of recover(): for a service that runs on. Gives how many records went.
 std::size_t prune(const Store& store, std::chrono::seconds retain);

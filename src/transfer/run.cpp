@@ -9,6 +9,7 @@
 #include "base/limits.hpp"
 #include "base/log.hpp"
 #include "transfer/attempt.hpp"
+#include "transfer/kept_plan.hpp"
 #include "transfer/pipeline_parts.hpp"
 
 namespace rowferry::transfer {
@@ -67,7 +68,38 @@ Task<void> drop_old_staging(RunHost* host, Plan* plan, int staging_attempt) {
   }
 }
 
-Task<Plan> planned(RunInput* input) {
+// Rows that are all staged or committed need no source: the target's ledger is asked first, and what the record has
+// kept of the plan is enough for the rest. Nullopt: the source has to be asked.
+Task<std::optional<Plan>> kept_plan(RunInput* input, Start* start) {
+  Progress& progress = input->host->progress();
+  std::optional<Plan> plan = restore_plan(progress.kept_plan, input->spec, input->route);
+  if (progress.attempt == 0 || !plan) co_return std::nullopt;
+  try {
+    const system::Remains remains = co_await plan->target->remains(plan->target_request, progress.id);
+    *start = decide_start(progress, input->before, false, remains);
+    if (start->kind == Start::Kind::verify) co_await check_target_unchanged(*plan);
+  } catch (Error& error) {
+    error.with_connection(plan->spec.target.connection).with_table(plan->route.target_table.text());
+    throw;
+  }
+  if (start->kind != Start::Kind::verify && start->kind != Start::Kind::after_steps) co_return std::nullopt;
+  plan->notices = std::move(input->notices);
+  co_return plan;
+}
+
+Task<Start> resume_point(RunHost* host, Plan* plan, State before);
+
+Task<Plan> plan_or_resume(RunInput* input, Start* start) {
+  std::optional<Plan> kept = co_await kept_plan(input, start);
+  if (kept) co_return std::move(*kept);
+  const Progress& progress = input->host->progress();
+  const std::string resumed = progress.attempt > 0 ? progress.id : "";
+  Plan plan = co_await make_plan(std::move(input->spec), input->route, std::move(input->notices), resumed);
+  if (progress.attempt > 0) *start = co_await resume_point(input->host, &plan, input->before);
+  co_return plan;
+}
+
+Task<Plan> planned(RunInput* input, Start* start) {
   Progress& progress = input->host->progress();
   StageClock& stage = progress.stage(Phase::plan);
   stage.workers = 1;
@@ -76,8 +108,7 @@ Task<Plan> planned(RunInput* input) {
   std::optional<Plan> plan;
   try {
     const Lap lap(stage.working);
-    const std::string resumed = progress.attempt > 0 ? progress.id : "";
-    plan.emplace(co_await make_plan(std::move(input->spec), input->route, std::move(input->notices), resumed));
+    plan.emplace(co_await plan_or_resume(input, start));
   } catch (...) {
     error = std::current_exception();
   }
@@ -167,12 +198,13 @@ Task<void> run_transfer(RunInput input) {
   RunHost& host = *input.host;
   Progress& progress = host.progress();
   enter(host, State::planning);
-  Plan plan = co_await planned(&input);
+  Start start;
+  Plan plan = co_await planned(&input, &start);
   note_plan(progress, plan);
   host.spec_decided(plan.spec);
-  Start start;
-  if (progress.attempt > 0) start = co_await resume_point(&host, &plan, input.before);
+  progress.kept_plan = keep_plan(plan);
   progress.attempt = std::max(progress.attempt, start.latest_attempt);
+  int away = 0;  // of the tries: those that found a server gone before anything was read
   for (int tries = 1;; ++tries) {
     ++progress.attempt;
     reset_attempt(progress);
@@ -184,8 +216,12 @@ Task<void> run_transfer(RunInput input) {
       error = std::current_exception();
     }
     if (!error) co_return;
-    if (tries >= limits::attempts_max || !attempt.may_start_again(error)) std::rethrow_exception(error);
-    const auto wait = backoff(host.backoff_first(), tries);
+    if (!attempt.may_start_again(error)) std::rethrow_exception(error);
+    // A server that restarts is away for longer than the pauses between ordinary attempts.
+    const bool is_away = attempt.found_server_away(error) && away < limits::server_away_tries_max;
+    if (is_away) ++away;
+    if (!is_away && tries - away >= limits::attempts_max) std::rethrow_exception(error);
+    const auto wait = backoff(host.backoff_first(), is_away ? away : tries - away);
     note_retry(progress, "attempt", error, std::chrono::duration<double>(wait).count());
     co_await net::sleep_for(host.loop(), wait);
     // What a failed attempt has committed into the target itself stays; everything else starts anew.

@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view unfinished = ".new";
+constexpr std::size_t probe_bytes = 4096;  // a block: a full disk refuses it
+
 [[noreturn]] void failed(const std::string& what, const std::string& path, int code) {
   throw Error(Category::internal, "state_dir", fmt::format("{} {}: {}", what, path, std::strerror(code)));
 }
@@ -70,21 +73,53 @@ void sync_directory(const std::string& path) {
   if (fd.get() < 0 || fsync(fd.get()) != 0) failed("syncing", dir, errno);
 }
 
+void write_and_rename(int fd, const std::string& temporary, const std::string& path, std::string_view text) {
+  write_all(fd, text, temporary);
+  if (fsync(fd) != 0) failed("syncing", temporary, errno);
+  if (rename(temporary.c_str(), path.c_str()) != 0) failed("renaming", temporary, errno);
+}
+
 // Temporary file, locked, fsync, rename. Gives the descriptor that holds the lock of the new file.
 int replace_file(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".new";
-  Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const std::string temporary = path + std::string(unfinished);
+  Fd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600));
   if (fd.get() < 0) failed("creating", temporary, errno);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) failed("locking", temporary, errno);
-  write_all(fd.get(), text, temporary);
-  if (fsync(fd.get()) != 0) failed("syncing", temporary, errno);
-  if (rename(temporary.c_str(), path.c_str()) != 0) failed("renaming", temporary, errno);
+  try {
+    write_and_rename(fd.get(), temporary, path, text);
+  } catch (const Error&) {
+    unlink(temporary.c_str());  // ours: its lock is held
+    throw;
+  }
   sync_directory(path);
   return fd.release();
 }
 
+// Never waits, whatever bears the name: a pipe or a folder is no record.
+int open_regular(const std::string& path, int mode) {
+  Fd fd(open(path.c_str(), mode | O_NONBLOCK | O_CLOEXEC));
+  if (fd.get() < 0) return -1;
+  struct stat about{};
+  if (fstat(fd.get(), &about) != 0) return -1;
+  if (S_ISREG(about.st_mode)) return fd.release();
+  errno = S_ISDIR(about.st_mode) ? EISDIR : EINVAL;
+  return -1;
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    std::error_code unknown;
+    if (at->is_regular_file(unknown)) files.push_back(at->path());
+  }
+  if (error) failed("listing", folder.string(), error.value());
+  return files;
+}
+
 std::optional<std::string> read_file(const std::string& path) {
-  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd(open_regular(path, O_RDONLY));
   if (fd.get() < 0 && errno == ENOENT) return std::nullopt;
   if (fd.get() < 0) failed("opening", path, errno);
   return read_all(fd.get(), path);
@@ -144,7 +179,7 @@ RecordFilePtr Store::own(const std::string& id) const {
   // An owner may replace the file between our open and our lock: then the lock is one on a file without a name.
   constexpr int tries = 16;
   for (int i = 0; i < tries; ++i) {
-    Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    Fd fd(open_regular(path, O_RDWR));
     if (fd.get() < 0 && errno == ENOENT) return nullptr;
     if (fd.get() < 0) failed("opening", path, errno);
     if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -161,8 +196,7 @@ std::optional<std::string> Store::read(const std::string& id) const { return rea
 
 std::vector<std::string> Store::ids() const {
   std::vector<std::string> ids;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / "transfers")) {
-    const fs::path& path = entry.path();
+  for (const fs::path& path : files_in(fs::path(dir_) / "transfers")) {
     if (path.extension() == ".json" && is_transfer_id(path.stem().string())) ids.push_back(path.stem().string());
   }
   std::ranges::sort(ids, std::greater<>());
@@ -182,20 +216,41 @@ void Store::write_artifact(const std::string& id, std::string_view text) const {
 
 std::optional<std::string> Store::read_artifact(const std::string& id) const { return read_file(artifact_path(id)); }
 
-void Store::write_key(std::string_view key, std::string_view text) const { close(replace_file(key_path(key), text)); }
+bool Store::exists(const std::string& id) const { return access(record_path(id).c_str(), F_OK) == 0; }
+
+std::optional<RecordEnds> Store::read_ends(const std::string& id) const {
+  const Fd fd(open_regular(record_path(id), O_RDONLY));
+  struct stat about{};
+  if (fd.get() < 0 || fstat(fd.get(), &about) != 0 || about.st_size < 2) return std::nullopt;
+  RecordEnds ends{.head = std::string(limits::record_head_bytes, 0), .tail = "  "};
+  const ssize_t head = pread(fd.get(), ends.head.data(), ends.head.size(), 0);
+  if (head < 0 || pread(fd.get(), ends.tail.data(), 2, about.st_size - 2) != 2) return std::nullopt;
+  ends.head.resize(static_cast<std::size_t>(head));
+  return ends;
+}
+
+std::optional<std::string> Store::claim_key(std::string_view key, std::string_view text, const KeyTest& free) const {
+  const StoreLock lock = lock_folder("keys");
+  std::optional<std::string> held = read_file(key_path(key));
+  if (held && !free(*held)) return held;
+  close(replace_file(key_path(key), text));
+  return std::nullopt;
+}
 
 std::vector<std::string> Store::read_folder(std::string_view folder) const {
   std::vector<std::string> texts;
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(dir_) / folder)) {
-    if (entry.path().extension() != ".json") continue;
-    if (std::optional<std::string> text = read_file(entry.path().string())) texts.push_back(std::move(*text));
+  for (const fs::path& path : files_in(fs::path(dir_) / folder)) {
+    if (path.extension() != ".json") continue;
+    if (std::optional<std::string> text = read_file(path.string())) texts.push_back(std::move(*text));
   }
   return texts;
 }
 
 std::vector<std::string> Store::read_keys() const { return read_folder("keys"); }
 
-void Store::remove_key(std::string_view key) const {
+void Store::remove_key(std::string_view key, std::string_view text) const {
+  const StoreLock lock = lock_folder("keys");
+  if (read_file(key_path(key)) != text) return;
   std::error_code ignored;
   fs::remove(key_path(key), ignored);
 }
@@ -204,12 +259,40 @@ StoreLock::~StoreLock() {
   if (fd_ >= 0) close(fd_);
 }
 
+void Store::remove_unfinished(std::chrono::seconds age) const {
+  const auto before = fs::file_time_type::clock::now() - age;
+  for (const char* folder : {"transfers", "keys", "pipelines"}) {
+    for (const fs::path& path : files_in(fs::path(dir_) / folder)) {
+      std::error_code unknown;
+      if (path.extension() != unfinished || fs::last_write_time(path, unknown) > before || unknown) continue;
+      const Fd fd(open_regular(path.string(), O_RDWR));
+      if (fd.get() >= 0 && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+    }
+  }
+}
+
+std::string Store::why_not_writable() const {
+  const std::string probe = fmt::format("{}/transfers/probe-{}{}", dir_, getpid(), unfinished);
+  try {
+    const Fd fd(::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0600));
+    if (fd.get() < 0) failed("creating", probe, errno);
+    write_all(fd.get(), std::string(probe_bytes, ' '), probe);
+  } catch (const Error& error) {
+    unlink(probe.c_str());
+    return error.detail();
+  }
+  unlink(probe.c_str());
+  return "";
+}
+
 std::string Store::history_path(std::string_view pipeline) const {
   return fmt::format("{}/pipelines/{}.json", dir_, fingerprint(pipeline));
 }
 
-StoreLock Store::lock_histories() const {
-  const std::string path = fmt::format("{}/pipelines/lock", dir_);
+StoreLock Store::lock_histories() const { return lock_folder("pipelines"); }
+
+StoreLock Store::lock_folder(std::string_view folder) const {
+  const std::string path = fmt::format("{}/{}/lock", dir_, folder);
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (fd.get() < 0) failed("opening", path, errno);
   while (flock(fd.get(), LOCK_EX) != 0) {

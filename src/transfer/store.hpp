@@ -11,6 +11,8 @@
 // The functions block: call them on the thread pool (net::offload).
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +40,7 @@ class RecordFile {
 };
 using RecordFilePtr = std::shared_ptr<RecordFile>;
 
-// Holds a lock among processes as long as it lives.
+// Holds a lock among processes as long as it lives; the system lets go of it with the process.
 class StoreLock {
  public:
   explicit StoreLock(int fd) : fd_(fd) {}
@@ -50,8 +52,15 @@ class StoreLock {
   int fd_;
 };
 
+// The first bytes of a record and the last two.
+struct RecordEnds {
+  std::string head;  // at most limits::record_head_bytes
+  std::string tail;
+};
+
 class Store {
  public:
+  using KeyTest = std::function<bool(std::string_view text)>;
   explicit Store(std::string dir) : dir_(std::move(dir)) {}
 
   // Makes the directories. Error(input, "state_dir") saying what is wrong.
@@ -61,15 +70,25 @@ class Store {
   // Takes the lock of an existing record; null: absent, or another process (or another owner in this one) has it.
   RecordFilePtr own(const std::string& id) const;
   std::optional<std::string> read(const std::string& id) const;
-  std::vector<std::string> ids() const;  // newest first
+  bool exists(const std::string& id) const;
+  std::optional<RecordEnds> read_ends(const std::string& id) const;  // nullopt: unreadable
+  std::vector<std::string> ids() const;                              // newest first
   void remove(const RecordFilePtr& record, const std::string& id) const;
 
+  std::string artifact_path(const std::string& id) const;
   void write_artifact(const std::string& id, std::string_view text) const;
   std::optional<std::string> read_artifact(const std::string& id) const;
 
-  void write_key(std::string_view key, std::string_view text) const;
-  std::vector<std::string> read_keys() const;  // the texts
-  void remove_key(std::string_view key) const;
+  // Takes the key, also against other processes; else gives the text of who has it. `free` says of a text whether it no
+  // longer counts.
+  std::optional<std::string> claim_key(std::string_view key, std::string_view text, const KeyTest& free) const;
+  std::vector<std::string> read_keys() const;                          // the texts
+  void remove_key(std::string_view key, std::string_view text) const;  // unless another text has taken it
+
+  // Temporary files of writers that died, older than `age`.
+  void remove_unfinished(std::chrono::seconds age) const;
+  // Empty: a file of a block's size can be made and written.
+  std::string why_not_writable() const;
 
   // For reading and writing a history as one step; waits for others, who hold it for no longer than that.
   StoreLock lock_histories() const;
@@ -78,8 +97,8 @@ class Store {
   std::vector<std::string> read_histories() const;  // the texts
 
  private:
+  StoreLock lock_folder(std::string_view folder) const;
   std::string record_path(const std::string& id) const;
-  std::string artifact_path(const std::string& id) const;
   std::string key_path(std::string_view key) const;
   std::string history_path(std::string_view pipeline) const;
   std::vector<std::string> read_folder(std::string_view folder) const;

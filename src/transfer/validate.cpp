@@ -52,6 +52,9 @@ void check_sense(const Spec& spec) {
     conflicting("target.replace_dependants", "`replace_dependants` goes with mode replace");
   }
   if (by == SliceBy::value && spec.slices.column.empty()) conflicting("slices.column", "slices by value need `column`");
+  if (!spec.slices.column.empty() && (by == SliceBy::ctid || by == SliceBy::none || by == SliceBy::partition)) {
+    conflicting("slices.column", fmt::format("slices by {} use no column", to_string(by)));
+  }
   if (by == SliceBy::none && spec.slices.count > 1) conflicting("slices.count", "slices by none are one slice");
   for (std::size_t i = 0; i < spec.columns.size(); ++i) {
     const ColumnSpec& column = spec.columns[i];

@@ -55,6 +55,7 @@ struct Manager::Impl {};
 Manager::Manager(net::Loop&, Settings, Connections&) : impl_(std::make_unique<Impl>()) {}
 Manager::~Manager() = default;
 bool Manager::shutting_down() const noexcept { return fake().shutting_down; }
+async::Task<std::optional<std::string>> Manager::not_ready() { co_return fake().not_ready; }
 
 async::Task<Submitted> Manager::submit(SubmitRequest request) {
   called(fmt::format("submit {} key={}", request.spec, request.idempotency_key));

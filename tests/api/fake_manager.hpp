@@ -18,6 +18,7 @@ struct FakeManager {
   std::optional<Error> error;  // what the next call throws
   bool unexpected = false;     // the next call throws what is no Error
   bool shutting_down = false;
+  std::optional<std::string> not_ready;
   std::vector<std::string> calls;  // "submit <spec> key=<key>", …
 };
 

@@ -127,7 +127,8 @@ Test(api, lists_are_paged_and_their_parameters_checked) {
   cr_expect_eq(fake().calls.back(), "list limit=7 after=t1 state=failed");
   cr_expect_eq(status_of(f.send("GET", "/v1/transfers")), "200");
   cr_expect_eq(fake().calls.back(), "list limit=50 after= state=");
-  for (const char* query : {"limit=0", "limit=201", "limit=x", "limit=", "limit=99999999999", "state=dead", "%=1"}) {
+  for (const char* query : {"limit=0", "limit=201", "limit=x", "limit=", "limit=99999999999", "state=dead", "%=1",
+                            "limit=1%00", "after=%00", "limit=1&limit=1", "limit=1&after=t&l%69mit=2", "after=%zz"}) {
     expect_problem(f.send("GET", fmt::format("/v1/transfers?{}", query)), "400", "bad_parameter");
   }
   const std::string typo = f.send("GET", "/v1/transfers?limt=3");
@@ -170,6 +171,10 @@ Test(api, probes_answer_anybody_and_readiness_ends_with_the_shutdown) {
   expect_problem(f.send("GET", "/readyz"), "503", "shutting_down");
   cr_expect_eq(status_of(f.send("GET", "/healthz")), "200");
   fake().shutting_down = false;
+  fake().not_ready = "the disk is full";
+  expect_problem(f.send("GET", "/readyz"), "503", "state_dir_not_writable");
+  fake().not_ready.reset();
+  cr_expect_eq(status_of(f.send("GET", "/readyz")), "200");
   f.api.stop();
   expect_problem(f.send("GET", "/readyz"), "503", "shutting_down");
 }
@@ -223,7 +228,9 @@ Test(api, hosts_that_do_not_name_this_server_are_refused) {
                            "ferry.example:1", "proxy.example:8443"}) {
     cr_expect_eq(status_of(f.send("GET", "/v1/pipelines", fmt::format("Host: {}\r\n", host))), "200", "%s", host);
   }
-  for (const char* host : {"evil.example", "127.0.0.1.evil.example", "10.0.0.1", "proxy.example", "", "[::1]"}) {
+  for (const char* host :
+       {"evil.example", "127.0.0.1.evil.example", "10.0.0.1", "proxy.example", "", "[::1]",
+        "127.0.0.1:8080.evil.example", "127.0.0.1:", "localhost:x", "localhost:65536", "127.0.0.1:+80"}) {
     expect_problem(f.send("GET", "/v1/pipelines", fmt::format("Host: {}\r\n", host)), "421", "host_not_allowed");
   }
   expect_problem(f.send("GET", "http://evil.example/v1/pipelines"), "421", "host_not_allowed");

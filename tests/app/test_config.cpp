@@ -85,6 +85,22 @@ resume_on_start = true
   cr_expect(s.resume_on_start);
 }
 
+Test(config, the_ledger_outlives_the_records) {
+  const auto code = [](const std::string& keys) {
+    try {
+      parse("[server]\n" + keys);
+      return std::string("taken");
+    } catch (const rowferry::Error& error) {
+      return error.code() + " " + error.field();
+    }
+  };
+  cr_expect_eq(code("ledger_keep = \"1s\"\nretain = \"365d\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("retain = \"90d\"\n"), "bad_value server.ledger_keep", "the default is too short for it");
+  cr_expect_eq(code("ledger_keep = \"47h\"\nretain = \"24h\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("ledger_keep = \"23h\"\nretain = \"0s\"\n"), "bad_value server.ledger_keep");
+  cr_expect_eq(code("ledger_keep = \"48h\"\nretain = \"24h\"\n"), "taken");
+}
+
 Test(config, every_key_of_a_connection_is_read) {
   const Config config = parse(R"([connections.shop]
 type = "postgres"
@@ -136,6 +152,7 @@ Test(config, pipelines_are_found_beside_the_file) {
 Test(config, unknown_keys_are_refused_with_the_nearest_known_one) {
   expect_refused("[server]\nlisen = \"127.0.0.1:1\"\n", "unknown_field server.lisen");
   expect_refused("[conections.a]\n", "unknown_field conections");
+  expect_refused(mssql("connect_timeout = \"0s\""), "bad_value connections.w.connect_timeout");
   expect_refused(mssql("passwrd = { env = \"X\" }\n"), "unknown_field connections.w.passwrd");
   expect_refused(postgres("host = \"h\"\n"), "unknown_field connections.p.host");
   expect_refused(mssql("password = { envv = \"X\" }\n"), "unknown_field connections.w.password.envv");
@@ -187,6 +204,10 @@ Test(config, secrets_never_stand_in_the_file) {
 Test(config, what_comes_later_says_so) {
   expect_refused(mssql("access_token = { env = \"T\" }\n"), "not_supported connections.w.access_token");
   expect_refused(mssql("instance = \"X\"\n"), "not_supported connections.w.instance");
+  expect_refused("[connections.w]\ntype = \"mssql\"\nhost = 'db\\X'\nuser = \"u\"\n",
+                 "not_supported connections.w.host");
+  expect_refused("[connections.w]\ntype = \"mssql\"\nhost = \"h\"\nuser = 'D\\u'\n",
+                 "not_supported connections.w.user");
   expect_refused(mssql("encrypt = \"strict\"\n"), "not_supported connections.w.encrypt");
 }
 

@@ -1,6 +1,7 @@
 // Decisions from catalogues as a server might give them; no server needed.
 #include "errors.hpp"
 #include "mssql/decision.hpp"
+#include "mssql/target.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;
@@ -311,4 +312,33 @@ Test(decision, names_that_need_quoting) {
   cr_expect(got[0].sql == "EXEC sp_rename N'[my.schema].[stage]', N'odd]name ''x'' \"y\"', N'OBJECT'");
   cr_expect(create_staging(d, "my.schema", "stage") ==
             "CREATE TABLE [my.schema].[stage] ([a]]b] int NULL, [naïve ☃] int NULL)");
+}
+
+Test(decision, created_columns_that_differ_by_case_are_refused_where_the_database_ignores_it) {
+  Situation s = missing();
+  TargetRequest r = request(Mode::append);
+  r.create = true;
+  for (const auto& [one, other] : {std::pair{"A", "a"}, {"É", "é"}, {"straße", "STRAßE"}}) {
+    const std::vector<ColumnPlan> columns{loaded(one, "int"), loaded(other, "int")};
+    s.server.collation = "SQL_Latin1_General_CP1_CI_AS";
+    const Error error = error_of([&] { decide(s, r, columns, {}); });
+    cr_expect(error.code() == "column_repeated", "%s", error.code().c_str());
+    cr_expect(error.detail().find(one) != std::string::npos && error.detail().find(other) != std::string::npos);
+    for (const char* collation : {"Latin1_General_CS_AS", "Latin1_General_BIN2"}) {
+      s.server.collation = collation;
+      cr_expect_eq(decide(s, r, columns, {}).staging.size(), 2, "%s", collation);
+    }
+  }
+}
+
+Test(decision, what_no_load_may_write_is_refused_by_its_name) {
+  const auto code = [](std::string schema, std::string table) {
+    return error_of([&] { check_place({"", std::move(schema), std::move(table), ""}); }).code();
+  };
+  for (const char* table : {"#tmp", "##all", "rowferry_ledger", "Rowferry_Ledger", "rowferry_t0123456789abcdefghi_1"}) {
+    cr_expect_eq(code("dbo", table), "bad_name", "%s", table);
+  }
+  cr_expect_eq(code("sys", "objects"), "bad_name");
+  cr_expect_eq(code("INFORMATION_SCHEMA", "TABLES"), "bad_name");
+  for (const char* table : {"tmp#", "rowferry_totals", "system", "objects"}) check_place({"", "dbo", table, ""});
 }

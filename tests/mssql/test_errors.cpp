@@ -34,6 +34,11 @@ Test(server_errors, only_what_may_pass_is_transient) {
   cr_expect(of("40613").transient());
   cr_expect(not of("2627").transient());
   cr_expect(not of("9002").transient());
+  // Azure's wrapping: transient only where the error inside is
+  cr_expect(of("40197").code() == "server_error" && not of("40197").transient());
+  Error busy(Category::server, "server_error", "x");
+  busy.with_fault({.number = "40197"}).mark_transient();
+  cr_expect(explained(busy).code() == "server_busy" && explained(busy).transient());
 }
 
 Test(server_errors, others_stay_as_they_are) {

@@ -75,6 +75,10 @@ Test(fault, a_refused_login_is_told_by_its_state) {
   const Error full = connect_error("FATAL:  53300: sorry, too many clients already", "h");
   EXPECT_TEXT(full.code(), "too_many_connections");
   cr_expect(full.transient());
+  cr_expect_neq(full.hint().find("workers"), std::string::npos);
+  const Error starting = connect_error("FATAL:  57P03: the database system is starting up", "h");
+  EXPECT_TEXT(starting.code(), "server_not_ready");
+  cr_expect(starting.transient());
   EXPECT_TEXT(connect_error("connection refused", "h").code(), "connect_failed");
   cr_expect(lost_error("", "h:1").transient());
 }

@@ -167,11 +167,81 @@ Test(live_slices, views_and_queries_are_read_whole_or_by_ranges) {
   expect_whole(live, live.request("m"), SliceBy::ctid, "", 4, 4);
   system::SourceRequest what;
   what.query =
-      "SELECT a.id, count(*) AS n, NULL AS nothing FROM live_slices.t a JOIN live_slices.t b ON b.k = a.k AND b.id < "
-      "10 GROUP BY 1 -- all;\n ; ";
+      "SELECT a.id, b.id AS n, NULL AS nothing FROM live_slices.t a JOIN live_slices.t b ON b.k = a.k AND b.id < "
+      "10 -- all;\n ; ";
   const auto request = live.request(what);
   plan = expect_whole(live, request, SliceBy::automatic, "", 4);
   expect_whole(live, request, SliceBy::hash, "id", 3, 3);
+}
+
+Test(live_slices, what_need_not_give_the_same_rows_twice_is_never_cut) {
+  Live live("live_slices");
+  live.sql(
+      "CREATE TABLE live_slices.t AS SELECT i AS id, i % 7 AS k, 'x' AS s, now() AS at, i::numeric AS n "
+      "FROM generate_series(1, 20000) i; ANALYZE live_slices.t; "
+      "CREATE FUNCTION live_slices.stable() RETURNS int LANGUAGE sql STABLE AS 'SELECT count(*)::int FROM pg_class'; "
+      "CREATE FUNCTION live_slices.fixed(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1 + 1; END'");
+  const auto expect = [&](const std::string& where, bool cut) {
+    auto request = live.request("t", 4);
+    request.what.where = where;
+    request.slices = {.by = SliceBy::automatic, .count = 4};
+    const auto plan = live.run(live.source->plan_slices(request));
+    cr_expect_eq(plan.slices.size(), cut ? 4 : 1, "%s: %zu slices, %s", where.c_str(), plan.slices.size(),
+                 plan.reason.c_str());
+    const bool told = !plan.notices.empty() && plan.notices[0].code == "not_sliced";
+    cr_expect_eq(told, !cut, "%s", where.c_str());
+    request.slices.by = SliceBy::range;
+    request.slices.column = "id";
+    if (cut) {
+      cr_expect_eq(live.run(live.source->plan_slices(request)).slices.size(), 4, "%s", where.c_str());
+    } else {
+      EXPECT_ERROR(live.run(live.source->plan_slices(request)), "slices_impossible");
+    }
+  };
+  for (const char* where :
+       {"id > 5 AND k IN (1, 2, 3) AND s LIKE 'x%'", "lower(s) = 'x' AND coalesce(k, 0) BETWEEN 1 AND 5",
+        "at > '2020-01-01' AND n::numeric(10,2) < 1e9 AND s::character varying(5) = 'x'",
+        "date_trunc('day', at) > 'epoch'", "s <> 'know it'", "id IN (SELECT id FROM live_slices.t WHERE k = 1)",
+        "live_slices.fixed(id) > 3", "at + interval '1 day' > '2020-01-01' OR extract(year FROM at) > 2000",
+        "CASE WHEN k = 1 THEN true ELSE id > 0 END"}) {
+    expect(where, true);
+  }
+  for (const char* where :
+       {"id IN (SELECT id FROM live_slices.t LIMIT 10000)", "random() < 0.5", "at < now() - interval '1 second'",
+        "at < current_timestamp", "at < clock_timestamp()", "at < 'now'", "at < E'n\\x6fw'", "at::date < CURRENT_DATE",
+        "id IN (SELECT DISTINCT ON (k) id FROM live_slices.t ORDER BY k)", "id > live_slices.stable()",
+        "id IN (SELECT id FROM live_slices.t TABLESAMPLE SYSTEM (50))", "age(at) > interval '1 second'",
+        "id IN (SELECT id FROM (SELECT id, row_number() OVER () AS r FROM live_slices.t) q WHERE r < 9000)"}) {
+    expect(where, false);
+  }
+}
+
+Test(live_slices, views_and_queries_without_a_fixed_result_are_read_by_one_statement) {
+  Live live("live_slices");
+  live.sql(
+      "CREATE TABLE live_slices.t AS SELECT i AS id, i % 7 AS k FROM generate_series(1, 5000) i; "
+      "CREATE VIEW live_slices.cut AS SELECT * FROM live_slices.t LIMIT 1000; "
+      "CREATE VIEW live_slices.numbered AS SELECT row_number() OVER () AS id FROM live_slices.t; "
+      "CREATE VIEW live_slices.stamped AS SELECT id, now() AS loaded FROM live_slices.t; "
+      "CREATE VIEW live_slices.keyed AS SELECT id, gen_random_uuid() AS u FROM live_slices.t; "
+      "CREATE VIEW live_slices.grouped AS SELECT max(id) AS id, k FROM live_slices.t GROUP BY k");
+  for (const char* name : {"cut", "numbered", "stamped", "keyed", "grouped"}) {
+    auto whole = live.request(name);
+    whole.slices = {.by = SliceBy::automatic, .column = "", .count = 4};
+    const auto plan = live.run(live.source->plan_slices(whole));
+    cr_expect_eq(plan.slices.size(), 1, "%s", name);
+    cr_expect_not(live.read_all(whole).empty(), "%s", name);
+    for (const SliceBy by : {SliceBy::range, SliceBy::hash, SliceBy::value}) {
+      auto request = live.request(name);
+      request.slices = {.by = by, .column = "id", .count = 4};
+      EXPECT_ERROR(live.run(live.source->plan_slices(request)), "slices_impossible");
+    }
+  }
+  system::SourceRequest what;
+  what.query = "SELECT id FROM live_slices.t LIMIT 1000";
+  auto request = live.request(what);
+  request.slices = {.by = SliceBy::hash, .column = "id", .count = 4};
+  EXPECT_ERROR(live.run(live.source->plan_slices(request)), "slices_impossible");
 }
 
 Test(live_slices, queries_that_are_no_plain_select_are_refused) {

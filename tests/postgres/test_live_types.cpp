@@ -182,7 +182,7 @@ Test(live_types, facts_of_columns_come_from_the_catalogue) {
   cr_expect(table.primary_key == (std::vector<std::string>{"B c", "a"}));
   cr_expect_eq(table.row_estimate.value_or(7), 0);
   for (const char* part : {"index t_z", "unique t_z_key", "check t_z_check", "foreign key t_p_fkey", "default of B c",
-                           "generated expression of g"}) {
+                           "generated expression of g", "identity of a"}) {
     cr_expect(std::find(table.not_carried.begin(), table.not_carried.end(), part) != table.not_carried.end(), "%s",
               part);
   }

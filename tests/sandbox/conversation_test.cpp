@@ -150,6 +150,24 @@ Task<void> reset_connection(Conversation* c) {
   c->note(co_await client.batch("select * from #mine"));
 }
 
+// As connection pools do: the next request after a failed load resets the connection.
+Task<void> reset_after_failed_bulk(Conversation* c) {
+  WireClient client(c->loop, c->server.port());
+  co_await log_in(&client);
+  co_await start_bulk(&client);
+  c->note(co_await client.bulk(bulk_columns() + bulk_row(1) + bulk_row(1)));
+  c->note(co_await client.batch("select 1", 0x08));
+  co_await client.batch("begin tran");
+  co_await client.batch(insert_bulk_t);
+  c->note(co_await client.bulk(bulk_columns() + bulk_row(1) + bulk_row(1)));
+  client.descriptor = 0;
+  c->note(co_await client.batch("select 1", 0x08));
+  c->note(co_await client.batch("select @@trancount"));
+  co_await count_rows(c, &client);
+  co_await client.batch(insert_bulk_t);
+  c->note(co_await client.bulk(bulk_columns() + bulk_rows(3)));
+}
+
 Task<void> transactions(Conversation* c) {
   WireClient client(c->loop, c->server.port());
   co_await log_in(&client);
@@ -309,6 +327,13 @@ Test(connection, ends_when_its_client_goes_in_a_wait) { expect_notes(converse(le
 
 Test(connection, is_reset_on_request) {
   expect_notes(converse(reset_connection), {"env 18, columns 1, rows 1, done count=1", "error 208, done error"});
+}
+
+Test(connection, can_be_reset_right_after_a_failed_load) {
+  const std::string refused = "error 2627, info 3621, done error";
+  const std::string reset = std::string("env 18, ") + one_row;
+  expect_notes(converse(reset_after_failed_bulk), {refused, reset, refused, std::string("env 18, env 10, ") + one_row,
+                                                   one_row, "count 00", "done count=3"});
 }
 
 Test(transactions, are_announced_and_demand_their_descriptor) {

@@ -63,6 +63,16 @@ Test(prelogin, reads_the_specification_sample) {
   cr_expect(request->instance.empty());
 }
 
+Test(prelogin, reads_a_login_only_wish) {
+  const auto request = parse_prelogin(as_bytes(
+      payload("12 01 00 2F 00 00 01 00 00 00 1A 00 06 01 00 20 00 01 02 00 21 00 01 03 00 22 00 04 04 00 26 00 01 FF"
+              "00 01 00 00 00 00 00 00 34 12 00 00 00")));
+  cr_assert(request.has_value());
+  cr_expect_eq(request->version[1], 1);
+  cr_expect_eq(request->encryption.value(), encrypt_off);
+  cr_expect_not(request->mars);
+}
+
 Test(prelogin, reads_what_tedious_sends) {
   const auto packets = capture_packets("01-login-and-versions.tds", 'C');
   const auto request = parse_prelogin(as_bytes(packets[0]).subspan(packet_header_bytes));

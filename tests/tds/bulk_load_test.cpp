@@ -141,6 +141,50 @@ Test(bulk_load, many_rows_go_out_in_full_packets_while_they_are_written) {
   for (std::size_t i = 0; i + 1 < sent.packets.size(); ++i) cr_assert_eq(sent.packets[i], 4096u);
 }
 
+Test(bulk_load, a_row_of_a_hundred_kilobytes_goes_in_full_packets_of_any_size) {
+  for (const std::size_t size :
+       {std::size_t{512}, std::size_t{4096}, std::size_t{16383}, std::size_t{16384}, std::size_t{32767}}) {
+    auto script = consenting(size);
+    script->expect(PacketType::bulk).send(reply(done(0x10, 2)));
+    Conversation talk(script);
+    const std::vector<tds::BulkColumn> target = {column(tds::DataType::bigvarbinary, tds::max_length_plp, "b")};
+    auto load = talk.loop().run(talk.session().begin_bulk({"t"}, target, {}));
+    BatchBuilder builder({target[0].type});
+    builder.bytes(std::string(100'000, 'v')).bytes("");
+    const auto batch = builder.build();
+    talk.loop().run(load->write(*batch));
+    cr_assert_eq(talk.loop().run(load->finish()), 2u);
+    cr_assert_eq(talk.script().verdict(), "");
+    const ClientMessage& sent = talk.script().messages.back();
+    cr_assert_gt(sent.payload.size(), 100'000u);
+    for (std::size_t i = 0; i + 1 < sent.packets.size(); ++i) cr_assert_eq(sent.packets[i], size);
+    cr_assert_eq(sent.packets.size(), (sent.payload.size() + size - 9) / (size - 8), "%zu", size);
+  }
+}
+
+Test(bulk_load, counts_of_triggers_are_not_added_to_its_own) {
+  auto script = consenting();
+  const std::string of_trigger = "\xFF" + done(0x11, 7).substr(1);  // DONEINPROC
+  script->expect(PacketType::bulk).send(reply(of_trigger + of_trigger + done(0x10, 5)));
+  Load load(script);
+  load.write(5);
+  cr_assert_eq(load.finish(), 5u);
+  load.went_well();
+}
+
+Test(bulk_load, once_finished_nothing_more_is_sent_for_it) {
+  // an attention "to be sure" would abort what comes after the load
+  auto script = consenting();
+  script->expect(PacketType::bulk).send(reply(done(0x10, 5)));
+  script->expect(PacketType::sql_batch).send(four());
+  Load load(script);
+  load.write(5);
+  cr_assert_eq(load.finish(), 5u);
+  load.abort();
+  load.load.reset();
+  load.goes_on();
+}
+
 Test(bulk_load, an_empty_load_is_a_whole_message) {
   auto script = consenting();
   script->expect(PacketType::bulk).send(reply(done(0x10, 0)));
@@ -390,4 +434,41 @@ Test(bulk_load, cancelled_while_the_socket_is_full_the_session_is_closed_at_once
   load.abort();
   cr_assert_not(load.talk.session().usable());
   cr_assert_not(load.load->open());
+}
+
+// The answers of a recorded server to one load: the statement is taken, the load accepted or refused.
+namespace {
+
+std::unique_ptr<Conversation> up_to_insert_bulk(const std::string& name, std::size_t read_at_most) {
+  auto script = recorded(name, read_at_most);
+  auto talk = std::make_unique<Conversation>(script);
+  (void)talk->query("SET options");
+  (void)talk->query("the table");
+  return talk;
+}
+
+}  // namespace
+
+Test(captures, recorded_answers_to_bulk_loads) {
+  for (const std::size_t step : {std::size_t{1}, std::size_t{100}, SIZE_MAX}) {
+    const auto good = up_to_insert_bulk("07-bulk-load-13-columns.tds", step);
+    auto load = good->loop().run(good->session().begin_bulk({"dbo", "bl"}, int_target(), {}));
+    good->loop().run(load->write(*ints(60)));
+    cr_assert_eq(good->loop().run(load->finish()), 60u);
+    cr_assert_eq(good->query("select *").sets.at(0).rows.size(), 60u);
+    cr_assert_eq(good->script().verdict(), "");
+
+    const auto bad = up_to_insert_bulk("08-bulk-load-duplicate-key.tds", step);
+    load = bad->loop().run(bad->session().begin_bulk({"dbo", "bd"}, int_target(), {}));
+    bad->loop().run(load->write(*ints(3)));
+    std::string number;
+    try {
+      (void)bad->loop().run(load->finish());
+    } catch (const Error& error) {
+      number = error.fault() ? error.fault()->number : error.what();
+    }
+    cr_assert_eq(number, "2627");
+    cr_assert(bad->session().usable());
+    cr_assert_eq(bad->script().verdict(), "");
+  }
 }

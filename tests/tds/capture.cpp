@@ -169,15 +169,26 @@ bool parse(tds::TokenParser& parser, EventLog& log, ByteView payload, std::size_
 }  // namespace
 
 std::vector<std::string> replay(const std::string& packets, std::size_t step) {
+  std::vector<std::size_t> pieces;
+  if (step == 0) step = packets.size();
+  for (std::size_t at = 0; at < packets.size(); at += step) pieces.push_back(std::min(step, packets.size() - at));
+  return replay_pieces(packets, pieces);
+}
+
+std::vector<std::string> replay_pieces(const std::string& packets, const std::vector<std::size_t>& pieces) {
   EventLog log;
   tds::TokenParser parser(log);
   tds::PacketReader reader;
-  if (step == 0) step = packets.size();
   std::string waiting;
-  for (std::size_t at = 0; at < packets.size(); at += step) {
-    waiting += packets.substr(at, step);
+  std::size_t at = 0;
+  std::size_t of_message = 0;  // bytes of the message that has not ended
+  for (const std::size_t piece : pieces) {
+    waiting += packets.substr(at, piece);
+    at += piece;
     while (!waiting.empty()) {
-      waiting.erase(0, reader.feed(as_bytes(waiting)));
+      const std::size_t taken = reader.feed(as_bytes(waiting));
+      waiting.erase(0, taken);
+      of_message += taken;
       if (reader.failed()) {
         log.lines.push_back("malformed: " + std::string(reader.why()));
         return log.lines;
@@ -188,9 +199,10 @@ std::vector<std::string> replay(const std::string& packets, std::size_t step) {
       if (!reader.message_ended()) break;
       if (!reader.payload().empty() || !parser.at_token()) log.lines.emplace_back("unfinished");
       reader.next_message();
+      of_message = 0;
     }
   }
-  if (reader.message_started()) log.lines.emplace_back("unfinished");
+  if (of_message != 0) log.lines.emplace_back("unfinished");
   return log.lines;
 }
 

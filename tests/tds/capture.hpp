@@ -51,6 +51,8 @@ std::string print(const tds::Value& value);
 // Feeds framed packets in steps of `step` bytes (0: all at once); the events, or a last line "malformed: …" or
 // "unfinished".
 std::vector<std::string> replay(const std::string& packets, std::size_t step);
+// The same in pieces of these sizes.
+std::vector<std::string> replay_pieces(const std::string& packets, const std::vector<std::size_t>& pieces);
 // The same for bare tokens.
 std::vector<std::string> parse_tokens(const std::string& tokens, std::size_t step = 0,
                                       std::size_t batch_bytes = 1 << 18);

@@ -4,6 +4,7 @@
 #include "tds/wire/login7.hpp"
 #include "tds/wire/packet.hpp"
 #include "tds/wire/prelogin.hpp"
+#include "tds/wire/server_login.hpp"
 #include "tests/support/hex.hpp"
 #include "tests/tds/capture.hpp"
 
@@ -43,6 +44,15 @@ Test(prelogin, answers_of_servers) {
   cr_assert_eq(sql_2022->major, 16);
   cr_assert_eq(sql_2022->build, 4135);
   cr_assert_eq(static_cast<int>(*sql_2022->encryption), static_cast<int>(PreloginEncryption::not_supported));
+  // SQL Server 2008 R2 with encryption
+  const auto sql_2008 =
+      reply("00 00 1A 00 06 01 00 20 00 01 02 00 21 00 01 03 00 22 00 00 04 00 22 00 01 FF 0A 00 0F A0 00 00 01 00 00");
+  cr_assert(sql_2008.has_value());
+  cr_assert_eq(sql_2008->major, 10);
+  cr_assert_eq(sql_2008->build, 4000);
+  cr_assert_eq(static_cast<int>(*sql_2008->encryption), static_cast<int>(PreloginEncryption::on));
+  // some servers leave MARS out
+  cr_assert(reply("00 00 10 00 06 01 00 16 00 01 02 00 17 00 01 FF 0B 00 08 34 00 00 02 00").has_value());
   // the recorded reply
   for (const auto& packet : test::load_capture("01-login-and-versions.tds")) {
     if (packet.from_client) continue;
@@ -89,7 +99,6 @@ Test(prelogin, agreement_on_encryption) {
 }
 
 Test(login7, every_byte) {
-  // as the vector of the protocol notes, but that the library's name and flags 0xE0 / 0x03 are the same by our choice
   cr_assert_eq(login_hex({.client_name = "H",
                           .user = "sa",
                           .password = "foo",
@@ -97,9 +106,9 @@ Test(login7, every_byte) {
                           .server_name = "srv",
                           .library_name = "lib",
                           .database = "db",
-                          .client_version = 7,
+                          .client_version = 0x07000000,
                           .process_id = 0x100}),
-               "8B 00 00 00 04 00 00 74 00 10 00 00 07 00 00 00 00 01 00 00 00 00 00 00 E0 03 00 10 00 00 00 00 00 00 "
+               "8B 00 00 00 04 00 00 74 00 10 00 00 00 00 00 07 00 01 00 00 00 00 00 00 E0 03 00 10 00 00 00 00 00 00 "
                "00 00 5E 00 "
                "01 00 60 00 02 00 64 00 03 00 6A 00 03 00 70 00 03 00 76 00 04 00 7A 00 03 00 80 00 00 00 80 00 02 00 "
                "00 00 00 00 "
@@ -109,11 +118,19 @@ Test(login7, every_byte) {
 }
 
 Test(login7, passwords_of_any_characters) {
-  const std::string hex = login_hex({.user = "u", .password = "Pa$$w0rd"});
-  cr_assert_neq(hex.find("A0 A5 B3 A5 E7 A5 E7 A5 D2 A5 A6 A5 82 A5 E3 A5"), std::string::npos);
-  cr_assert_neq(login_hex({.password = ""}).size(), 0u);
-  cr_assert_neq(login_hex({.password = std::string(128, 'x')}).size(), 0u);
-  cr_assert_neq(login_hex({.password = "a;b{c}d'e\"f=g%h@i:j/k?l#m[n]\xC3\xA9 "}).size(), 0u);
+  cr_assert_neq(
+      login_hex({.user = "u", .password = "Pa$$w0rd"}).find("A0 A5 B3 A5 E7 A5 E7 A5 D2 A5 A6 A5 82 A5 E3 A5"),
+      std::string::npos);
+  for (const std::string& password : {std::string(), std::string(128, 'x'), std::string("☃😀"),
+                                      std::string("a;b{c}d'e\"f=g%h@i:j/k?l#m[n]\xC3\xA9 ")}) {
+    ByteBuffer out;
+    put_login7(out, {.user = "u", .password = password, .database = "dw"});
+    const auto read = server::parse_login7(out.view());
+    cr_assert(read.has_value());
+    cr_assert_eq(read->password, password, "%s comes as %s", password.c_str(), read->password.c_str());
+    cr_assert_eq(read->user, "u");
+    cr_assert_eq(read->database, "dw");
+  }
 }
 
 Test(login7, a_name_that_is_too_long_is_named_without_its_text) {

@@ -64,6 +64,7 @@ Test(rows, numbers) {
   expect("6E 08", "08 00 00 00 00 9C 9A D6 B0", "296685.4300");
   expect("6E 08", "08 FF FF FF FF FF FF FF FF", "-0.0001");
   expect("6E 04", "04 98 3A 00 00", "1.5000");
+  expect("7A", "FF FF FF FF", "-0.0001");
 }
 
 Test(rows, dates_and_times) {
@@ -79,6 +80,7 @@ Test(rows, dates_and_times) {
   expect("2A 00", "06 F0 B0 00 07 24 0B", "2000-01-01 12:34:56");
   expect("2B 07", "0A 87 B2 DF 5C 3B 07 24 0B 4A 01", "2000-01-01 07:04:56.1234567+00:00");
   expect("2B 07", "0A 00 58 A5 C8 C0 06 24 0B 78 00", "1999-12-31 23:00:00.0000000+00:00");
+  expect("2B 07", "0A 00 20 58 A3 A7 07 24 0B 20 FE", "2000-01-01 20:00:00.0000000+00:00");
   expect("3D", "AC 8E 00 00 65 59 CF 00", "2000-01-01 12:34:56.123");
   expect("6F 08", "08 7F 24 2D 00 FF 81 8B 01", "9999-12-31 23:59:59.997");
   expect("6F 04", "04 AC 8E F2 02", "2000-01-01 12:34:00");
@@ -109,6 +111,7 @@ Test(rows, long_values) {
   expect(wide, "FF FF FF FF FF FF FF FF", "NULL");
   // a chunk border within a UTF-16 unit, and within a pair of surrogates
   expect(wide, "04 00 00 00 00 00 00 00 01 00 00 00 61 03 00 00 00 00 62 00 00 00 00 00", "ab");
+  expect(wide, "04 00 00 00 00 00 00 00 02 00 00 00 61 00 02 00 00 00 62 00 00 00 00 00", "ab");
   expect(wide, "04 00 00 00 00 00 00 00 02 00 00 00 3D D8 02 00 00 00 00 DE 00 00 00 00", "😀");
   expect("A5 FF FF", "02 00 00 00 00 00 00 00 02 00 00 00 CA FE 00 00 00 00", "0xcafe");
   expect("F4", "FE FF FF FF FF FF FF FF 07 00 00 00 7B 22 61 22 3A 31 7D 00 00 00 00", "{\"a\":1}");
@@ -171,6 +174,17 @@ Test(rows, null_bitmap_rows) {
     cr_assert_eq(lines[3], "row | NULL | NULL | NULL");
     cr_assert_eq(lines[4], "row | 7 | NULL | 1");
   }
+}
+
+Test(rows, null_bitmap_has_a_bit_for_every_column_the_lowest_first) {
+  const std::string nullable_int = "00 00 00 00 09 00 26 04 01 63 00 ";
+  const auto two = parse_tokens(from_hex("81 02 00 " + nullable_int + nullable_int + "D2 02 04 04 00 00 00"));
+  cr_assert_eq(two.back(), "row | 4 | NULL");
+  std::string nine = "81 09 00 ";
+  for (int i = 0; i < 9; ++i) nine += nullable_int;
+  nine += "D2 01 01 ";
+  for (int i = 1; i < 8; ++i) nine += fmt::format("04 {:02X} 00 00 00 ", i);
+  cr_assert_eq(parse_tokens(from_hex(nine)).back(), "row | NULL | 1 | 2 | 3 | 4 | 5 | 6 | 7 | NULL");
 }
 
 Test(rows, null_bitmap_over_seventeen_columns_of_every_class) {

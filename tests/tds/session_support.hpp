@@ -8,6 +8,7 @@
 #include "net/loop.hpp"
 #include "tds/session.hpp"
 #include "tests/support/scripted_stream.hpp"
+#include "tests/tds/capture.hpp"
 #include "tests/tds/replies.hpp"
 
 namespace rowferry::test {
@@ -29,6 +30,26 @@ inline std::shared_ptr<Script> logged_in(std::size_t packet_bytes = 0) {
   auto script = std::make_shared<Script>();
   script->expect(PacketType::prelogin).send(prelogin_reply(2));
   script->expect(PacketType::login7).send(login_reply(packet_bytes));
+  return script;
+}
+
+// The server's side of a recording, its login included, one reply for each message that our client sends. Requests of
+// the recorded client that we do not make have no place here: only sessions of plain batches and bulk loads.
+inline std::shared_ptr<Script> recorded(const std::string& name, std::size_t read_at_most) {
+  auto script = std::make_shared<Script>();
+  script->read_at_most = read_at_most;
+  std::string server;
+  std::optional<PacketType> client;
+  for (const CapturedPacket& packet : load_capture(name)) {
+    if (!packet.from_client) {
+      server += packet.bytes;
+      continue;
+    }
+    if ((packet.bytes[1] & tds::status_eom) == 0) continue;
+    if (client) script->expect(*client).send(std::exchange(server, {}));
+    client = static_cast<PacketType>(packet.bytes[0]);
+  }
+  script->expect(*client).send(server);
   return script;
 }
 

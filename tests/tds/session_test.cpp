@@ -56,6 +56,32 @@ Test(login, packets_have_the_announced_size_from_the_next_message_on) {
   cr_assert_leq(batch.packets.back(), 512u);
 }
 
+Test(login, every_packet_size_is_asked_for_and_kept_to_in_both_directions) {
+  for (const std::size_t size :
+       {std::size_t{512}, std::size_t{4096}, std::size_t{16383}, std::size_t{16384}, std::size_t{32767}}) {
+    const std::string value(100'000, 'v');
+    auto script = logged_in(size);
+    script->expect(PacketType::sql_batch)
+        .send(reply(from_hex("81 01 00 00 00 00 00 09 00 A7 FF FF 09 04 D0 00 34 01 76 00 D1") +
+                        le(std::uint64_t{value.size()}) + le(static_cast<std::uint32_t>(value.size())) + value +
+                        le(std::uint32_t{0}) + done(0x10, 1),
+                    size));
+    tds::LoginOptions options = plain_options();
+    options.packet_bytes = size;
+    Conversation talk(script, options);
+    cr_assert_eq(load_le<std::uint32_t>(reinterpret_cast<const std::uint8_t*>(script->messages[1].payload.data()) + 8),
+                 size);
+    cr_assert_eq(talk.query("select '" + std::string(50'000, 'x') + "'").scalar().text(), value, "%zu", size);
+    went_well(talk);
+    for (std::size_t i : {0, 1}) {
+      for (const std::size_t packet : script->messages[i].packets) cr_assert_leq(packet, 4096u);
+    }
+    const std::vector<std::size_t>& packets = script->messages[2].packets;
+    for (std::size_t i = 0; i + 1 < packets.size(); ++i) cr_assert_eq(packets[i], size);
+    cr_assert_eq(packets.size(), (script->messages[2].payload.size() + size - 9) / (size - 8), "%zu", size);
+  }
+}
+
 Test(login, batches_at_the_exact_packet_border) {
   for (const std::size_t body :
        {std::size_t{502}, std::size_t{504}, std::size_t{506}, std::size_t{1008}, std::size_t{1010}}) {
@@ -206,6 +232,16 @@ Test(login, a_peer_that_is_no_sql_server) {
   cr_assert(contains(error.hint(), "SQL Server"));
 }
 
+Test(login, a_server_that_only_speaks_tls_from_the_first_byte_is_hinted_at) {
+  for (const char* answer : {"", "15 03 03 00 02 02 46"}) {  // nothing, or an alert that is shorter than a TDS header
+    auto script = std::make_shared<Script>();
+    script->expect(PacketType::prelogin).send(from_hex(answer)).close();
+    const Error error = login_failure(script);
+    cr_assert_eq(error.code(), "protocol");
+    cr_assert(contains(error.hint(), "strict"), "%s", error.hint().c_str());
+  }
+}
+
 Test(login, packet_sizes_outside_the_protocol_are_refused_before_anything_is_sent) {
   tds::LoginOptions options = plain_options();
   options.packet_bytes = 100;
@@ -293,6 +329,17 @@ Test(query, deadlocks_and_azures_busy_signals_are_transient) {
     script->expect(PacketType::sql_batch).send(reply(error(number, "again", 13) + done(2)));
     Conversation talk(script);
     cr_assert(talk.failure("…").transient(), "%d", number);
+  }
+}
+
+Test(query, a_refused_load_that_azure_reports_as_its_own_failure_is_not_transient) {
+  const std::string text =
+      "The service has encountered an error processing your request. Please try again. Error code ";
+  for (const auto& [wrapped, transient] : {std::pair{4815, false}, {4816, false}, {40143, true}}) {
+    auto script = logged_in();
+    script->expect(PacketType::sql_batch).send(reply(error(40197, text + std::to_string(wrapped) + ".", 20) + done(2)));
+    Conversation talk(script);
+    cr_assert_eq(talk.failure("…").transient(), transient, "%d", wrapped);
   }
 }
 
@@ -517,38 +564,36 @@ Test(read, more_than_one_result_is_refused) {
 
 // ---- recorded servers -----------------------------------------------------------------------------------------------
 
-namespace {
-
-// The server's side of a recording, its login included, one reply for each message that our client sends. Requests of
-// the recorded client that we do not make have no place here: only sessions of plain batches are replayed.
-std::shared_ptr<Script> recorded(const std::string& name, std::size_t read_at_most) {
-  auto script = std::make_shared<Script>();
-  script->read_at_most = read_at_most;
-  std::string server;
-  std::optional<PacketType> client;
-  for (const CapturedPacket& packet : load_capture(name)) {
-    if (!packet.from_client) {
-      server += packet.bytes;
-      continue;
+Test(captures, recorded_sessions_of_plain_batches_are_understood) {
+  // how many statements of each failed
+  const struct {
+    const char* name;
+    int failures;
+    std::size_t packet_bytes;
+  } sessions[] = {{"01-login-and-versions.tds", 0, 4096},
+                  {"02-all-types.tds", 0, 4096},
+                  {"03-long-values-512-byte-packets.tds", 0, 512},
+                  {"05-errors.tds", 6, 4096},
+                  {"06-transactions.tds", 0, 4096}};
+  for (const auto& session : sessions) {
+    for (const std::size_t step : {std::size_t{1}, std::size_t{100}, SIZE_MAX}) {
+      Conversation talk(recorded(session.name, step));
+      cr_assert_eq(talk.session().info().program, "Microsoft SQL Server");
+      cr_assert_eq(talk.session().info().packet_bytes, session.packet_bytes, "%s: %zu", session.name,
+                   talk.session().info().packet_bytes);
+      int failures = 0;
+      while (!talk.script().finished()) {
+        try {
+          (void)talk.query("as recorded");
+        } catch (const Error& error) {
+          cr_assert(error.fault().has_value(), "%s: %s", session.name, error.what());
+          ++failures;
+        }
+      }
+      went_well(talk);
+      cr_assert_eq(failures, session.failures, "%s: %d", session.name, failures);
+      cr_assert(talk.session().usable());
     }
-    if ((packet.bytes[1] & tds::status_eom) == 0) continue;
-    if (client) script->expect(*client).send(std::exchange(server, {}));
-    client = static_cast<PacketType>(packet.bytes[0]);
-  }
-  script->expect(*client).send(server);
-  return script;
-}
-
-}  // namespace
-
-Test(captures, a_recorded_session_of_plain_batches_is_understood) {
-  for (const std::size_t step : {std::size_t{1}, std::size_t{100}, SIZE_MAX}) {
-    auto script = recorded("01-login-and-versions.tds", step);
-    Conversation talk(script);
-    cr_assert_eq(talk.session().info().program, "Microsoft SQL Server");
-    while (!talk.script().finished()) (void)talk.query("as recorded");
-    went_well(talk);
-    cr_assert(talk.session().usable());
   }
 }
 

@@ -13,9 +13,40 @@ using rowferry::testing::MemoryStream;
 
 namespace {
 
+// Passes everything on and keeps what is written.
+class Tap final : public net::Stream {
+ public:
+  Tap(std::unique_ptr<net::Stream> inner, std::string* written) : inner_(std::move(inner)), written_(written) {}
+  async::Task<std::size_t> read_some(std::span<std::uint8_t> into) override { return inner_->read_some(into); }
+  std::optional<std::size_t> try_read(std::span<std::uint8_t> into) override { return inner_->try_read(into); }
+  async::Task<void> write_all(ByteView bytes) override {
+    *written_ += as_text(bytes);
+    return inner_->write_all(bytes);
+  }
+  async::Task<void> shutdown() override { return inner_->shutdown(); }
+  void close() noexcept override { inner_->close(); }
+
+ private:
+  std::unique_ptr<net::Stream> inner_;
+  std::string* written_;
+};
+
+// The lengths of the application data records at the end of what was written: behind the wrapped handshake.
+std::vector<std::size_t> last_records(const std::string& written, std::size_t bytes) {
+  constexpr std::uint8_t application_data = 0x17;
+  constexpr std::size_t header = 5;
+  std::vector<std::size_t> lengths;
+  for (std::size_t at = written.size() - bytes; at < written.size(); at += header + lengths.back()) {
+    cr_assert_eq(static_cast<std::uint8_t>(written[at]), application_data);
+    lengths.push_back(static_cast<std::uint8_t>(written[at + 3]) * 256u + static_cast<std::uint8_t>(written[at + 4]));
+  }
+  return lengths;
+}
+
 // What the server's side saw.
 struct ServerSide {
   std::size_t login_bytes = 0;
+  std::uint32_t asked_packet_bytes = 0;
   std::size_t batch_bytes = 0;
   std::vector<std::size_t> batch_packets;
   std::string error;
@@ -48,7 +79,9 @@ async::Task<void> serve(net::Stream* stream, net::TlsContext context, Ask ask, s
   net::TlsStream tls(std::move(context), wrapped);
   co_await tls.handshake();
   wrapped.pass_through();
-  saw->login_bytes = (co_await read_message(&tls, nullptr)).size();
+  const std::string login = co_await read_message(&tls, nullptr);
+  saw->login_bytes = login.size();
+  saw->asked_packet_bytes = load_le<std::uint32_t>(reinterpret_cast<const std::uint8_t*>(login.data()) + 8);
   net::Stream* after = ask == Ask::login ? stream : &tls;
   const std::string welcome = login_reply(packet_bytes);
   co_await after->write_all(as_bytes(welcome));
@@ -72,6 +105,8 @@ struct Result {
   tds::ServerInfo info;
   std::string code;
   std::string hint;
+  std::string written;           // by the client, as it goes over the network
+  std::size_t before_query = 0;  // bytes of it
   ServerSide server;
 };
 
@@ -80,6 +115,7 @@ async::Task<void> ask_server(net::Loop* loop, std::unique_ptr<net::Stream> strea
   try {
     const auto session = co_await tds::Session::login(*loop, std::move(stream), std::move(options));
     result->info = session->info();
+    result->before_query = result->written.size();
     const tds::QueryResult rows = co_await session->query("select 42" + std::string(20000, ' '));
     result->value = rows.scalar().integer();
   } catch (const Error& error) {
@@ -94,7 +130,7 @@ async::Task<void> both(net::Loop* loop, std::unique_ptr<MemoryStream> client, Me
   const async::Context here = co_await async::current_context();
   async::Scope scope(here);
   scope.spawn(serve_noting_errors(server, std::move(context), ask, packet_bytes, &result->server));
-  scope.spawn(ask_server(loop, std::move(client), std::move(options), result));
+  scope.spawn(ask_server(loop, std::make_unique<Tap>(std::move(client), &result->written), std::move(options), result));
   co_await scope.join();
 }
 
@@ -144,6 +180,26 @@ Test(tls, everything_encrypted_with_the_certificate_checked) {
   cr_assert_eq(result.info.packet_bytes, 16380u);
   cr_assert_eq(result.server.batch_bytes, 22u + 2 * 20009u);
   cr_assert_eq(result.server.batch_packets[0], 3u);
+}
+
+Test(tls, packets_are_no_larger_than_a_record_and_each_is_one) {
+  for (const std::size_t wish :
+       {std::size_t{512}, std::size_t{4096}, std::size_t{16383}, std::size_t{16384}, std::size_t{32767}}) {
+    const std::size_t size = std::min<std::size_t>(wish, 16383);
+    tds::LoginOptions options = options_for(tds::Encrypt::on, true);
+    options.packet_bytes = wish;
+    const Result result = talk(Ask::all, options, net::make_self_signed(), size);
+    cr_assert_eq(result.value, 42, "%zu: %s; server: %s", wish, result.code.c_str(), result.server.error.c_str());
+    cr_assert_eq(result.server.asked_packet_bytes, size, "%zu", wish);
+    const std::size_t packets = (result.server.batch_bytes + size - 9) / (size - 8);
+    cr_assert_eq(result.server.batch_packets[0], packets);
+    const auto records = last_records(result.written, result.written.size() - result.before_query);
+    cr_assert_eq(records.size(), packets, "%zu: %zu records", wish, records.size());
+    const std::size_t overhead = records[0] - size;
+    cr_assert_leq(overhead, 64u);
+    for (std::size_t i = 0; i + 1 < packets; ++i) cr_assert_eq(records[i], size + overhead);
+    cr_assert_eq(records.back(), result.server.batch_bytes + 8 * packets - (packets - 1) * size + overhead);
+  }
 }
 
 Test(tls, handshake_in_tiny_reads) {

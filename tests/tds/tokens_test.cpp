@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "tds/wire/packet.hpp"
 #include "tests/support/hex.hpp"
 #include "tests/tds/capture.hpp"
 
@@ -68,6 +69,15 @@ Test(tokens, feature_acknowledgements_have_no_length) {
   const auto lines = parse_tokens(from_hex("AE 04 01 00 00 00 01 05 01 00 00 00 01 FF 79 00 00 00 00"));
   cr_assert_eq(lines.size(), 3u);
   cr_assert_eq(lines[2], "return status 0");
+  // four acknowledgements, the first with 0x77 bytes of session state
+  std::string session_state;
+  for (int i = 0; i < 0x77; ++i) session_state += "FF ";
+  const auto four = parse_tokens(from_hex("AE 01 77 00 00 00 " + session_state +
+                                          "04 01 00 00 00 01 05 01 00 00 00 01 08 01 00 00 00 01 FF 79 00 00 00 00"));
+  cr_assert_eq(four.size(), 5u);
+  cr_assert_eq(four[0].size(), std::string("feature 01 ").size() + 0x77 * 3 - 1);
+  cr_assert_eq(four[3], "feature 08 01");
+  cr_assert_eq(four[4], "return status 0");
 }
 
 Test(tokens, messages_and_errors) {
@@ -77,9 +87,31 @@ Test(tokens, messages_and_errors) {
          "error 208 state 1 class 16 line 1 \"bad\" server \"S\" procedure \"\"");
 }
 
+Test(tokens, errors_of_a_bulk_load_as_servers_send_them) {
+  const auto units = [](int count, const char* unit) {
+    std::string hex;
+    for (int i = 0; i < count; ++i) hex += unit;
+    return hex;
+  };
+  const auto refused =
+      parse_tokens(from_hex("AA AA 00 CF 12 00 00 01 11 42 00 " + units(66, "61 00 ") + "0C " + units(12, "73 00 ") +
+                            "00 01 00 00 00 FD 02 00 FD 00 00 00 00 00 00 00 00 00"));
+  cr_assert_eq(refused.size(), 2u, "%s", refused.back().c_str());
+  cr_assert_eq(refused[0], "error 4815 state 1 class 17 line 1 \"" + std::string(66, 'a') + "\" server \"" +
+                               std::string(12, 's') + "\" procedure \"\"");
+  cr_assert_eq(refused[1], "done fd status 0002 command fd rows 0");
+  expect("AA 16 00 C4 12 00 00 01 11 03 00 62 00 61 00 64 00 01 53 00 00 01 00 00 00",
+         "error 4804 state 1 class 17 line 1 \"bad\" server \"S\" procedure \"\"");
+  // Azure's wrapping of a 4815
+  expect("AA F4 00 05 9D 00 00 01 14 60 00 " + units(96, "61 00 ") + "13 " + units(19, "73 00 ") + "00 01 00 00 00",
+         "error 40197 state 1 class 20 line 1 \"" + std::string(96, 'a') + "\" server \"" + std::string(19, 's') +
+             "\" procedure \"\"");
+}
+
 Test(tokens, done_is_thirteen_bytes) {
   expect("FD 20 00 00 00 00 00 00 00 00 00 00 00", "done fd status 0020 command 00 rows 0");
   expect("FD 10 00 C3 00 03 00 00 00 00 00 00 00", "done fd status 0010 command c3 rows 3");
+  expect("FD 02 00 00 00 00 00 00 00 00 00 00 00", "done fd status 0002 command 00 rows 0");
   expect("FF 11 00 C1 00 01 00 00 00 00 00 00 00", "done ff status 0011 command c1 rows 1");
   expect("FE 00 00 E0 00 00 00 00 00 00 00 00 00", "done fe status 0000 command e0 rows 0");
 }
@@ -91,6 +123,23 @@ Test(tokens, done_in_procedure_may_come_before_the_login_acknowledgement) {
                             "00 00 00 00"));
   cr_assert_eq(lines.size(), 4u);
   cr_assert_eq(lines[2], "loginack 74000004 \"S\" 16.0.4135");
+}
+
+Test(tokens, a_result_and_a_procedures_answer_as_packets) {
+  const auto result = replay(from_hex("04 01 00 33 00 00 01 00 81 01 00 00 00 00 00 20 00 A7 03 00 09 04 D0 00 34 03 "
+                                      "62 00 61 00 72 00 D1 03 00 66 6F 6F FD 10 00 C1 00 01 00 00 00 00 00 00 00"),
+                             0);
+  cr_assert_eq(result.size(), 3u);
+  cr_assert_eq(result[0], "columns | bar varchar(3) 0020");
+  cr_assert_eq(result[1], "row | foo");
+  cr_assert_eq(result[2], "done fd status 0010 command c1 rows 1");
+  const auto answer = replay(from_hex("04 01 00 27 00 00 01 00 FF 11 00 C1 00 01 00 00 00 00 00 00 00 79 00 00 00 00 "
+                                      "FE 00 00 E0 00 00 00 00 00 00 00 00 00"),
+                             0);
+  cr_assert_eq(answer.size(), 3u);
+  cr_assert_eq(answer[0], "done ff status 0011 command c1 rows 1");
+  cr_assert_eq(answer[1], "return status 0");
+  cr_assert_eq(answer[2], "done fe status 0000 command e0 rows 0");
 }
 
 Test(tokens, the_rest) {
@@ -155,6 +204,15 @@ const char* const all_captures[] = {"01-login-and-versions.tds",
 
 }  // namespace
 
+// The lengths of the packets, in order.
+std::vector<std::size_t> packet_sizes(const std::string& packets) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t at = 0; at < packets.size(); at += sizes.back()) {
+    sizes.push_back(tds::load_header(reinterpret_cast<const std::uint8_t*>(packets.data()) + at).length);
+  }
+  return sizes;
+}
+
 Test(captures, every_recorded_reply_parses_the_same_at_every_cut) {
   for (const char* name : all_captures) {
     std::string all;
@@ -166,6 +224,28 @@ Test(captures, every_recorded_reply_parses_the_same_at_every_cut) {
     }
     for (const std::size_t step : {std::size_t{1}, std::size_t{13}, std::size_t{512}, std::size_t{4096}}) {
       cr_assert(replay(all, step) == whole, "%s in steps of %zu", name, step);
+    }
+    cr_assert(replay_pieces(all, packet_sizes(all)) == whole, "%s, packet by packet", name);
+  }
+}
+
+// Messages up to this size are cut at each of their bytes; the longer ones, rows of one kind, at this many places.
+constexpr std::size_t cut_at_each_byte_max = 2000;
+constexpr std::size_t cuts_of_longer_ones = 400;
+
+Test(captures, a_recorded_reply_cut_in_two_at_any_byte_is_the_same_and_without_its_rest_is_unfinished, .timeout = 60) {
+  for (const char* name : all_captures) {
+    for (const std::string& message : server_messages(load_capture(name))) {
+      const auto whole = replay(message, 0);
+      const std::size_t step = message.size() <= cut_at_each_byte_max ? 1 : message.size() / cuts_of_longer_ones;
+      for (std::size_t cut = 1; cut < message.size(); cut += step) {
+        cr_assert(replay_pieces(message, {cut, message.size() - cut}) == whole, "%s cut at %zu", name, cut);
+        auto part = replay_pieces(message.substr(0, cut), {cut});
+        cr_assert_eq(part.empty() ? "" : part.back(), "unfinished", "%s ending at %zu", name, cut);
+        part.pop_back();
+        cr_assert_leq(part.size(), whole.size());
+        for (std::size_t i = 0; i < part.size(); ++i) cr_assert_eq(part[i], whole[i], "%s ending at %zu", name, cut);
+      }
     }
   }
 }

@@ -165,6 +165,7 @@ class FakeSource final : public system::Source {
   explicit FakeSource(SourceScript& script) : script_(script) {}
   Task<system::SourceTable> describe(const system::SourceRequest& request) override {
     co_await script_.gate.pass("describe_source");
+    if (script_.gone) throw Error(Category::not_found, "table_missing", "the source table does not exist");
     system::SourceTable table;
     table.server = {"Fake source", "1.0"};
     for (const system::SourceColumn& column : script_.columns) {
@@ -182,6 +183,10 @@ class FakeSource final : public system::Source {
   }
   Task<std::unique_ptr<system::Reading>> begin(const system::ReadRequest& request) override {
     co_await script_.gate.pass("begin_source");
+    if (script_.begins_away > 0) {
+      --script_.begins_away;
+      throw Error(Category::connection, "connect_failed", "connection refused").mark_transient();
+    }
     co_return std::make_unique<FakeReading>(script_, request);
   }
 

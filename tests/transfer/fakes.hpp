@@ -52,6 +52,8 @@ struct SourceScript {
   std::optional<std::uint64_t> byte_estimate;
   bool honours_parts = false;      // keep_offset, variant_base_type, scan_numeric
   std::string honoured_isolation;  // the source honours read.isolation with this value
+  bool gone = false;               // the table has been dropped
+  int begins_away = 0;             // begins that find the server away
   Gate gate;
 
   // What has happened.

@@ -1,9 +1,11 @@
 #include <criterion/criterion.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/expect.hpp"
 #include "tests/transfer/service.hpp"
+#include "transfer/recover.hpp"
 
 using namespace rowferry;
 using namespace rowferry::test;
@@ -161,6 +163,60 @@ class Watcher final : public Observer {
 };
 Task<void> plain(Service* s) { co_await s->transfer(plain_spec); }
 
+// A second process on the same state directory, so to say.
+Task<void> same_key_elsewhere(Service* s) {
+  Manager other(s->loop, s->settings, s->connections);
+  co_await other.start();
+  s->connections.source.gate.close("read");
+  s->id = co_await submit(s, plain_spec, "k1");
+  const Submitted again = co_await other.submit({.spec = plain_spec, .idempotency_key = "k1", .pipeline = ""});
+  s->note = again.repeated && again.id == s->id ? "same" : "different";
+  s->note += " " + co_await code_of(
+                       other.submit({.spec = with(R"("verify": "content")"), .idempotency_key = "k1", .pipeline = ""}));
+  s->note += " " + std::to_string(other.queued());
+  s->connections.source.gate.open("read");
+  co_await s->finish();
+}
+
+Task<void> both_at_once(Service* s) {
+  Manager other(s->loop, s->settings, s->connections);
+  co_await other.start();
+  async::Scope scope(co_await async::current_context());
+  std::string ids[2];
+  scope.spawn([](Manager* m, std::string* id) -> Task<void> {
+    *id = (co_await m->submit({.spec = plain_spec, .idempotency_key = "k2", .pipeline = ""})).id;
+  }(s->manager.get(), &ids[0]));
+  scope.spawn([](Manager* m, std::string* id) -> Task<void> {
+    *id = (co_await m->submit({.spec = plain_spec, .idempotency_key = "k2", .pipeline = ""})).id;
+  }(&other, &ids[1]));
+  co_await scope.join();
+  s->note = ids[0] == ids[1] && !ids[0].empty() ? "same" : "different";
+}
+
+Task<void> list_beside_damage(Service* s) {
+  co_await s->transfer(plain_spec);
+  const std::string folder = s->dir.path() + "/transfers/";
+  std::ofstream(folder + "t0000000000000000001.json") << "";
+  std::ofstream(folder + "t0000000000000000002.json") << "{}";
+  const Json all = Json::parse(co_await s->manager->list({.after = "", .limit = 10, .state = ""}));
+  const Json some = Json::parse(co_await s->manager->list({.after = "", .limit = 10, .state = "succeeded"}));
+  s->note = std::to_string(at(all, "transfers").array()->size()) + " " +
+            std::to_string(at(some, "transfers").array()->size()) + " " +
+            co_await code_of(s->manager->status("t0000000000000000002"));
+}
+
+Task<void> lose_the_state_directory(Service* s) {
+  Gate& gate = s->connections.source.gate;
+  gate.close("read");
+  s->id = co_await submit(s, plain_spec);
+  co_await gate.reached("read");
+  std::filesystem::remove_all(s->dir.path() + "/transfers");
+  s->note = (co_await s->manager->not_ready()) ? "not ready" : "ready";
+  gate.open("read");
+  co_await s->finish();
+  s->note += " " + text_at(s->artifact, "id");
+}
+
 }  // namespace
 
 Test(manager, refuses_at_once_what_needs_no_server) {
@@ -283,4 +339,31 @@ Test(manager, an_observer_sees_every_state) {
     s->manager->observe(nullptr);
   });
   EXPECT_TEXT(watcher.states, "queued planning running verifying finalizing succeeded ");
+}
+
+Test(manager, a_key_is_honoured_by_another_process, .timeout = 30) {
+  Service s;
+  s.run(same_key_elsewhere);
+  EXPECT_TEXT(s.note, "same idempotency_key_reused 0");
+}
+
+Test(manager, one_key_in_two_processes_at_once_is_one_transfer, .timeout = 30) {
+  Service s;
+  s.run(both_at_once);
+  EXPECT_TEXT(s.note, "same");
+}
+
+Test(manager, damaged_records_are_left_out_of_the_list, .timeout = 30) {
+  Service s;
+  s.run(list_beside_damage);
+  EXPECT_TEXT(s.note, "1 1 record_damaged");
+}
+
+Test(manager, an_end_that_the_state_directory_refuses_is_kept_and_written_later, .timeout = 30) {
+  Service s;
+  s.run(lose_the_state_directory);
+  EXPECT_TEXT(s.note, "not ready " + s.id);
+  const Store store(s.dir.path());
+  cr_expect(store.read_artifact(s.id).has_value(), "written once the directory could be made again");
+  cr_expect(is_terminal(read_record(store, s.id, "test")->state));
 }

@@ -85,6 +85,10 @@ Test(plan, fields_that_contradict_are_refused) {
   EXPECT_TEXT(offline.check(between(R"("connection": "shop", "query": "select 1", "where": "x")", to_warehouse)),
               "conflicting_fields at source.where");
   EXPECT_TEXT(offline.check(with(R"("slices": {"by": "value"})")), "conflicting_fields at slices.column");
+  for (const char* by : {"ctid", "none", "partition"}) {
+    const std::string slices = std::string(R"("slices": {"column": "id", "by": ")") + by + "\"}";
+    EXPECT_TEXT(offline.check(with(slices)), "conflicting_fields at slices.column");
+  }
   EXPECT_TEXT(offline.check(with(R"("slices": {"by": "none", "count": 2})")), "conflicting_fields at slices.count");
   EXPECT_TEXT(offline.check(with(R"("columns": [{"source": "a", "replacement": "x"}])")),
               "conflicting_fields at columns[0].replacement");

@@ -13,6 +13,8 @@ namespace {
 
 Task<void> plain(Service* s) { co_await s->transfer(plain_spec); }
 
+Task<void> verified(Service* s) { co_await s->transfer(with(R"("verify": "content")")); }
+
 Task<void> only_if_missing(Service* s) {
   co_await s->transfer(
       R"({"source": {"connection": "shop", "table": "public.orders"},
@@ -188,6 +190,65 @@ Test(resume, after_failed_after_steps_repeats_only_them) {
   cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
   cr_expect_eq(service.connections.target.after_steps_done, 1);
   cr_expect_eq(service.connections.source.begun, 1);
+}
+
+Test(resume, rows_that_are_all_staged_need_no_source) {
+  Service service;
+  service.connections.target.finalize_faults = 1;
+  service.run(verified);
+  EXPECT_TEXT(service.outcome.error->code, "finalize_broke");
+  service.connections.source.gone = true;
+  service.run(resume_last);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
+  EXPECT_TEXT(check_result(service.artifact, "content"), "passed");
+  EXPECT_TEXT(text_at(service.artifact, "source.product"), "Fake source");
+  EXPECT_TEXT(text_at(at(service.artifact, "columns").array()->at(1), "target_type"), "nvarchar(40)");
+}
+
+Test(resume, staged_rows_keep_their_definition_when_the_source_gets_other_columns) {
+  Service service;
+  service.connections.target.exists = false;
+  service.connections.target.finalizer = system::Finalizer::rename;
+  service.connections.target.finalize_faults = 1;
+  service.run(only_if_missing);
+  EXPECT_TEXT(service.outcome.error->code, "finalize_broke");
+  service.connections.source.columns.push_back(source_column("more", rows::Type::text(), "text"));
+  service.run(resume_last);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  cr_expect_eq(at(service.artifact, "columns").array()->size(), 2);
+  cr_expect_eq(service.connections.source.begun, 1);
+}
+
+Test(resume, committed_rows_are_reported_without_the_source) {
+  Service service;
+  service.connections.target.after_steps_faults = 3;
+  service.run(plain);
+  EXPECT_TEXT(service.outcome.error->code, "after_steps_failed");
+  service.connections.source.gone = true;
+  service.run(resume_last);
+  EXPECT_TEXT(std::string(to_string(service.outcome.state)), "succeeded");
+  cr_expect_eq(service.connections.target.rows, service.connections.source.rows(), "not doubled");
+  cr_expect_eq(service.connections.target.after_steps_done, 1);
+}
+
+Test(resume, staged_rows_do_not_go_into_a_target_that_was_changed) {
+  Service service;
+  service.connections.target.finalize_faults = 1;
+  service.run(plain);
+  service.connections.target.columns[1].native = "nvarchar(20)";
+  service.run(resume_last);
+  EXPECT_TEXT(service.outcome.error->code, "target_changed");
+  cr_expect_eq(service.connections.target.rows, 0);
+}
+
+Test(resume, without_staging_the_source_is_asked) {
+  Service service;
+  service.connections.source.read_faults = {{5, 100}};
+  service.run(plain);
+  service.connections.source.gone = true;
+  service.run(resume_last);
+  EXPECT_TEXT(service.outcome.error->code, "table_missing");
 }
 
 Test(resume, the_table_that_it_made_itself_is_no_conflict) {

@@ -63,6 +63,12 @@ void expect_failed(const Service& service, std::string_view code) {
   expect_released(service);
 }
 
+// The problem says where it happened, whatever the system knew of that.
+void expect_names_the_target(const Service& service) {
+  EXPECT_TEXT(text_at(service.artifact, "error.connection"), "warehouse");
+  EXPECT_TEXT(text_at(service.artifact, "error.table"), "dbo.orders");
+}
+
 std::size_t retries(const Service& service) {
   const Json::Array* list = at(service.artifact, "retries").array();
   return list == nullptr ? 0 : list->size();
@@ -97,6 +103,7 @@ Test(run, different_content_leaves_the_target_untouched) {
   service.run(content);
   expect_failed(service, "verification_failed");
   EXPECT_TEXT(check_result(service.artifact, "content"), "failed");
+  expect_names_the_target(service);
   cr_expect(service.connections.target.stagings.empty());
 }
 
@@ -179,6 +186,23 @@ Test(run, a_lost_snapshot_starts_a_new_attempt) {
   expect_whole(service);
   cr_expect_eq(number_at(service.artifact, "attempt"), 2);
   cr_expect_eq(service.connections.source.begun, 2);
+}
+
+Test(run, a_source_that_restarts_is_waited_for) {
+  Service service;
+  service.connections.source.read_faults = {{5, 1}};
+  service.connections.source.snapshots_to_lose = 1;
+  service.connections.source.begins_away = limits::server_away_tries_max;
+  service.run(plain);
+  expect_whole(service);
+}
+
+Test(run, a_source_that_stays_away_is_given_up) {
+  Service service;
+  service.connections.source.begins_away = 1000;
+  service.run(plain);
+  expect_failed(service, "connect_failed");
+  cr_expect_eq(1000 - service.connections.source.begins_away, limits::server_away_tries_max + limits::attempts_max);
 }
 
 Test(run, attempts_are_bounded) {
@@ -388,6 +412,7 @@ Test(run, a_finalize_that_is_refused_drops_staging) {
   service.connections.target.finalize_category = Category::server;
   service.run(plain);
   expect_failed(service, "finalize_broke");
+  expect_names_the_target(service);
   cr_expect(service.connections.target.stagings.empty());
 }
 
@@ -396,6 +421,7 @@ Test(run, a_finalizer_that_miscounts_is_told) {
   service.connections.target.finalize_delta = 1;
   service.run(plain);
   EXPECT_TEXT(text_at(service.artifact, "error.code"), "finalize_miscounted");
+  expect_names_the_target(service);
   EXPECT_TEXT(check_result(service.artifact, "rows_written"), "failed");
   expect_released(service);
 }
@@ -414,6 +440,7 @@ Test(run, after_steps_that_keep_failing_say_that_the_rows_are_committed) {
   service.run(plain);
   EXPECT_TEXT(text_at(service.artifact, "error.code"), "after_steps_failed");
   cr_expect_eq(service.connections.target.rows, service.connections.source.rows());
+  expect_names_the_target(service);
   expect_released(service);
 }
 

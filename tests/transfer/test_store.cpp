@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,6 +136,21 @@ Test(store, pruning_leaves_what_runs_and_what_is_owned) {
   cr_expect_eq(parse_record(*store.read(running)).state, State::running);
 }
 
+Test(store, a_record_whose_process_has_ended_is_read_as_interrupted) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string left = new_transfer_id();
+  const std::string owned = new_transfer_id();
+  store.create(left, record_of(left, State::running));
+  const RecordFilePtr mine = store.create(owned, record_of(owned, State::running));
+  cr_expect_eq(read_record(store, left, "test")->state, State::interrupted);
+  cr_expect_eq(parse_record(*store.read(left)).state, State::interrupted, "on disk too");
+  cr_expect(store.read_artifact(left).has_value());
+  cr_expect_eq(read_record(store, owned, "test")->state, State::running);
+  cr_expect_not(read_record(store, new_transfer_id(), "test").has_value());
+}
+
 Test(store, a_damaged_record_is_left_alone_and_told) {
   const TempDir dir;
   const Store store(dir.path());
@@ -151,13 +167,98 @@ Test(store, keys_are_kept_for_a_day) {
   const TempDir dir;
   const Store store(dir.path());
   store.open();
-  store.write_key("one", key_text({"one", "body", "id1", WallClock::now()}));
-  store.write_key("two", key_text({"two", "body", "id2", WallClock::now() - std::chrono::hours(25)}));
+  const auto taken = [](std::string_view) { return false; };
+  store.claim_key("one", key_text({"one", "body", "id1", WallClock::now()}), taken);
+  store.claim_key("two", key_text({"two", "body", "id2", WallClock::now() - std::chrono::hours(25)}), taken);
   const Recovered found = recover(store, std::chrono::hours(1), "test");
   cr_assert_eq(found.keys.size(), 1);
   EXPECT_TEXT(found.keys[0].key, "one");
   EXPECT_TEXT(found.keys[0].id, "id1");
   cr_expect_eq(store.read_keys().size(), 1);
+}
+
+Test(store, a_key_belongs_to_the_first_of_two_processes) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const Store other(dir.path());
+  const std::string first = key_text({"k", "body", "id1", WallClock::now()});
+  const std::string second = key_text({"k", "body", "id2", WallClock::now()});
+  const auto taken = [](std::string_view) { return false; };
+  cr_expect_not(store.claim_key("k", first, taken).has_value(), "it is free");
+  EXPECT_TEXT(other.claim_key("k", second, taken).value_or(""), first);
+  cr_expect_not(other.claim_key("k", second, [](std::string_view) { return true; }).has_value(), "it has lapsed");
+  store.remove_key("k", first);
+  EXPECT_TEXT(store.claim_key("k", first, taken).value_or(""), second);
+  store.remove_key("k", second);
+  cr_expect_not(store.claim_key("k", first, taken).has_value());
+}
+
+Test(store, what_is_no_file_is_no_record_and_stops_nothing, .timeout = 10) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string pipe = new_transfer_id();
+  const std::string folder = new_transfer_id();
+  cr_assert_eq(mkfifo((dir.path() + "/transfers/" + pipe + ".json").c_str(), 0600), 0);
+  std::filesystem::create_directory(dir.path() + "/transfers/" + folder + ".json");
+  cr_expect(store.ids().empty());
+  EXPECT_ERROR(store.read(pipe), "state_dir");
+  EXPECT_ERROR(store.read(folder), "state_dir");
+  cr_expect(recover(store, std::chrono::hours(1), "test").damaged.empty());
+}
+
+Test(store, half_written_files_are_removed_once_their_writer_must_be_dead) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string left = dir.path() + "/transfers/" + new_transfer_id() + ".json.new";
+  std::ofstream(left) << "{";
+  store.remove_unfinished(std::chrono::hours(1));
+  cr_expect(std::filesystem::exists(left), "its writer may be at it");
+  store.remove_unfinished(std::chrono::seconds(-1));
+  cr_expect_not(std::filesystem::exists(left));
+}
+
+Test(store, a_directory_that_is_gone_or_full_is_not_writable) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  EXPECT_TEXT(store.why_not_writable(), "");
+  cr_expect(std::filesystem::is_empty(dir.path() + "/transfers"), "the probe is gone");
+  std::filesystem::remove_all(dir.path() + "/transfers");
+  cr_expect(store.why_not_writable().find("No such file") != std::string::npos);
+}
+
+Test(store, the_head_of_a_record_tells_its_state) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  const std::string text = record_of(id, State::failed);
+  store.create(id, text);
+  const std::optional<RecordHead> head = read_head(store, id);
+  cr_assert(head.has_value());
+  cr_expect_eq(head->state, State::failed);
+  cr_expect(head->ended.has_value());
+  store.create(id, text.substr(0, text.size() / 2));
+  cr_expect_not(read_head(store, id).has_value(), "half a record");
+}
+
+Test(store, a_record_of_a_later_version_is_shown_but_left_alone) {
+  const TempDir dir;
+  const Store store(dir.path());
+  store.open();
+  const std::string id = new_transfer_id();
+  const std::string text =
+      R"({"schema_version":2,"id":")" + id + R"(","state":"running","status":{"state":"running"}})";
+  store.create(id, text);
+  cr_expect(recover(store, std::chrono::seconds(-1), "test").interrupted.empty());
+  const std::optional<Record> record = read_record(store, id, "test");
+  cr_assert(record.has_value());
+  EXPECT_TEXT(text_at(record->status, "state"), "running");
+  EXPECT_TEXT(store.read(id).value_or(""), text);
+  EXPECT_ERROR(refuse_newer(*record), "record_newer");
 }
 
 Test(store, a_directory_that_cannot_be_is_told) {

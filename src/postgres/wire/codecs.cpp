@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/civil.hpp"
 #include "postgres/wire/numeric.hpp"
 
 namespace rowferry::postgres::wire {
@@ -122,6 +123,17 @@ bool CopyDecoder::Codecs::date(Column& column, const std::uint8_t* const* fields
   return true;
 }
 
+namespace {
+
+// A timestamp (microseconds since 2000) that the integers of a batch cannot hold, as PostgreSQL prints it.
+std::string late_text(std::int64_t micros) {
+  constexpr std::int64_t per_day = 86'400'000'000;
+  return civil::date_text(static_cast<std::int32_t>(micros / per_day + epoch_days)) + " " +
+         civil::time_text(micros % per_day, civil::Fraction::micro, 6);
+}
+
+}  // namespace
+
 bool CopyDecoder::Codecs::timestamp(Column& column, const std::uint8_t* const* fields, std::size_t count,
                                     ColumnBuffer& out, std::size_t row, std::uint64_t ordinal) {
   bool odd = false;
@@ -140,16 +152,19 @@ bool CopyDecoder::Codecs::timestamp(Column& column, const std::uint8_t* const* f
     store_le(out.values.data() + start + i * sizeof micros, micros < 0 ? int64_min : int64_max);
     const OnLoss action = column.plan.policy.action;
     if (infinite && column.plan.holds_infinity) continue;
-    // Years 294248 to 294276 are PostgreSQL's but not of 64-bit microseconds since 1970: never taken for infinity.
-    if (!infinite && column.plan.holds_infinity) {
-      column.loss.refuse(ordinal + i, "after 294247-01-10", "the timestamp is out of range");
+    // Years 294247 to 294276 are PostgreSQL's but not of 64-bit microseconds since 1970: never taken for infinity, by
+    // no policy. As the nearest bound of a target's range the largest integer does.
+    constexpr std::string_view beyond = "the timestamp is beyond 294247-01-10 04:00:54.775807";
+    if (!infinite && (column.plan.holds_infinity ||
+                      (action != OnLoss::error && action != OnLoss::null && action != OnLoss::replace))) {
+      column.loss.refuse(ordinal + i, late_text(micros), beyond);
     }
     if (action != OnLoss::error && action != OnLoss::null) continue;
     column.loss.lost(ordinal + i,
-                     !infinite    ? "after 294247-01-10"
+                     !infinite    ? late_text(micros)
                      : micros < 0 ? "-infinity"
                                   : "infinity",
-                     infinite ? "the target has no infinite timestamps" : "the timestamp is out of range");
+                     infinite ? "the target has no infinite timestamps" : beyond);
     set_null_late(out, row + i, row + count);
   }
   return true;

@@ -120,6 +120,25 @@ Value TableWriter::column_value(std::size_t column, const Value& given) {
   }
 }
 
+namespace {
+
+// A row's start is now; its end the last moment that the column can hold, not one rounded beyond it.
+Value period_value(const ColumnDef& column) {
+  std::int64_t ticks = now_ticks();
+  if (column.generated_always != 1) {
+    std::int64_t unit = ticks_per_second;
+    for (int digits = column.type.scale; digits > 0; --digits) unit /= 10;
+    ticks = static_cast<std::int64_t>(days_max) * ticks_per_day + ticks_per_day - unit;
+  }
+  Value moment = Value::of_null(make_type(Kind::datetime2, 0, 0, 7));
+  moment.null = false;
+  moment.days = static_cast<std::int32_t>(ticks / ticks_per_day);
+  moment.ticks = ticks % ticks_per_day;
+  return convert(moment, column.type);
+}
+
+}  // namespace
+
 ByteView TableWriter::make_row(std::vector<std::optional<Value>>& given) {
   std::vector<Value> values(def_->columns.size());
   for (const std::size_t i : stored_columns_) {
@@ -129,14 +148,7 @@ ByteView TableWriter::make_row(std::vector<std::optional<Value>>& given) {
     } else if (c.identity && !given[i]) {
       values[i] = next_identity();
     } else if (c.generated_always != 0) {
-      Value now = Value::of_null(make_type(Kind::datetime2, 0, 0, 7));
-      now.null = false;
-      const std::int64_t ticks = c.generated_always == 1
-                                     ? now_ticks()
-                                     : static_cast<std::int64_t>(days_max) * ticks_per_day + ticks_per_day - 1;
-      now.days = static_cast<std::int32_t>(ticks / ticks_per_day);
-      now.ticks = ticks % ticks_per_day;
-      values[i] = convert(now, c.type);
+      values[i] = period_value(c);
     } else {
       values[i] = column_value(i, given[i] ? *given[i] : default_of(i));
       if (c.identity)

@@ -91,6 +91,8 @@ void BulkEncoder::Impl::indexed(const rows::Batch& batch, std::size_t row, std::
     BulkWriter& writer = writers[c];
     if (!writer.fixed()) {
       writer.put_pieces(at.data());
+      // The converted text of one huge value does not stay beside its tokens.
+      if (writer.scratch.capacity() > 4 * limits::tds_bulk_flush_bytes) writer.scratch = ByteBuffer();
     } else if (!writer.put_indexed(writer, batch.column(c), row, n, at.data())) {
       refuse_fixed(batch, c, row, n);
     }

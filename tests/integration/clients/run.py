@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
-BINARY = pathlib.Path(sys.argv[1])
+BINARY = pathlib.Path(sys.argv[1]).resolve()
 CACHE = pathlib.Path(sys.argv[2])
 PASSWORD = "p@ss;wörd ]'\"1"
 TEDIOUS = "tedious@19"

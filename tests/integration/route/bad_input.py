@@ -5,7 +5,7 @@ import re
 import socket
 import subprocess
 
-from harness import NULL, SECRET, Postgres, Sandbox, Workspace, check, equal, own_cluster, run, spec
+from harness import NULL, SECRET, Postgres, Proxy, Sandbox, Workspace, check, equal, eventually, own_cluster, run, spec
 
 GOOD = {"source": {"connection": "shop", "table": "public.t"}, "target": {"connection": "warehouse", "table": "dbo.t", "mode": "append"}}
 
@@ -218,7 +218,7 @@ def test_wrong_password_and_missing_rights_of_the_source(bench):
 def test_o34_passwords_of_every_kind(bench):
     name = bench.name("o34")
     bench.pg.do(f"CREATE TABLE {name} (id int); INSERT INTO {name} VALUES (1)")
-    for secret in ("a;b{c}d'e\"f=g%h@i:j/k?l#m[n]é ", "x" * 128, "☃😀"):
+    for secret in ("a;b{c}d'e\"f=g%h@i:j/k?l#m[n]é ", "x" * 128, "☃😀", ""):
         with Sandbox(bench, secret=secret) as sandbox:
             Workspace(bench, sandbox).load(spec(f"public.{name}", f"dbo.{name}"))
             work = Workspace(bench, sandbox)
@@ -227,7 +227,20 @@ def test_o34_passwords_of_every_kind(bench):
             work.config.write_text(work.config.read_text().replace('{ env = "DW_SECRET" }', f'{{ file = "{path}" }}'))
             done = work.transfer(spec(f"public.{name}", f"dbo.{name}", "truncate"))
             equal(done.code, 0, f"exit code with a file {done.said}")
-            check(secret not in done.out + done.log, "the password is echoed")
+            check(not secret or secret not in done.out + done.log, "the password is echoed")
+            done = Workspace(bench, sandbox, secret=secret + "z" if len(secret) < 128 else secret[1:]).transfer(spec(f"public.{name}", f"dbo.{name}", "truncate"))
+            equal((done.code, done.error().get("code")), (2, "login_failed"), f"another password is let in instead of {secret!r}")
+
+
+def test_o34_settings_that_do_not_parse_are_refused_before_any_login(bench):
+    """A connection string cut in the wrong place would come back as a failed login with half a password."""
+    for dsn in ("host=127.0.0.1 dbname", "host=127.0.0.1 user='locked", "postgres://u@[::1/db", "host=127.0.0.1 nonsense=1"):
+        work = Workspace(bench, bench.sandbox, source="")
+        work.config.write_text(work.config.read_text().replace('dsn = ""', f'dsn = "{dsn}"'))
+        done = work.transfer(spec("public.t", "dbo.t"))
+        equal((done.code, len(done.said)), (2, 1), f"exit code and lines for {dsn} {done.said}")
+        check("login" not in str(done.error().get("code")), "no login was tried", done.said)
+        check("dsn" in done.said[0] or "shop" in done.said[0], "the setting or its connection is named", done.said)
 
 
 def test_login_errors_are_told_apart(bench):
@@ -313,6 +326,10 @@ def test_o35_certificates_and_mandatory_encryption(bench):
         Workspace(bench, sandbox, encrypt="on", target_extra=f'ca_file = "{cert}"\nserver_name = "db.example"').load(loading)
         Workspace(bench, sandbox, encrypt="on", target_extra="trust_server_certificate = true").load(loading)
         equal(sandbox.count(f"dbo.{name}"), 2, "rows")
+        error = Workspace(bench, sandbox, encrypt="off").refused(loading, "encryption_refused", 2)
+        check('"on"' in error["hint"], "the hint names the setting that a server with mandatory encryption takes", error)
+        Workspace(bench, sandbox, encrypt="login", target_extra="trust_server_certificate = true").load(loading)
+        equal(sandbox.count(f"dbo.{name}"), 3, "rows")
     with Sandbox(bench) as sandbox:  # has no encryption
         Workspace(bench, sandbox, encrypt="on", target_extra="trust_server_certificate = true").refused(loading, "encryption_refused", 2)
         check(not sandbox.exists(f"dbo.{name}"), "nothing went in clear text")
@@ -325,19 +342,13 @@ def test_o35_certificates_and_mandatory_encryption(bench):
 def test_another_transfer_into_the_same_target(bench):
     name = bench.name("busy")
     bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id FROM generate_series(1, 1000) g")
-    with Sandbox(bench, faults=[{"kind": "stall_bulk", "bytes": 100, "wait_ms": 6000}]) as sandbox:
-        work = Workspace(bench, sandbox)
-        first = work.start_transfer(spec(f"public.{name}", f"dbo.{name}"))
-        first.wait_for("running")
-        other = Workspace(bench, sandbox)
-
-        def busy():
-            done = other.transfer(spec(f"public.{name}", f"DBO.{name.upper()}"))
-            return done if done.error().get("code") == "target_busy" else None
-
-        done = busy() or busy()
-        check(done, "the second transfer is refused as target_busy")
-        equal(done.code, 2, "exit code")
+    with Sandbox(bench, faults=[{"kind": "stall_bulk", "bytes": 100, "wait_ms": 3000}]) as sandbox, Proxy(sandbox.port) as proxy:
+        first = Workspace(bench, proxy.port, secret=sandbox.secret).start_transfer(spec(f"public.{name}", f"dbo.{name}"))
+        eventually(sandbox.left_overs, "staging is made, so the lock is taken")
+        proxy.pause()  # what it has still to ask for waits until the second is refused
+        error = Workspace(bench, sandbox).refused(spec(f"public.{name}", f"DBO.{name.upper()}"), "target_busy", 2)
+        check(name.lower() in str(error).lower(), "the target is named", error)
+        proxy.resume()
         equal(first.wait().code, 0, "the first goes on")
         equal(sandbox.count(f"dbo.{name}"), 1000, "rows")
         bench.nothing_left(name, sandbox)

@@ -87,6 +87,25 @@ def test_while_running(bench):
             resumed(bench, engine, sandbox, transfer, name, 200000)
 
 
+def test_while_a_direct_load_is_running(bench):
+    """The rows are on their way into the target itself: one transaction, rolled back."""
+    name = source(bench, 200000)
+    with Sandbox(bench) as sandbox, Proxy(sandbox.port) as proxy:
+        sandbox.do(f"create table dbo.{name} (id int, v nvarchar(max))")
+        with Workspace(bench, proxy.port, secret=sandbox.secret).serve() as engine:
+            transfer = engine.submit(spec(f"public.{name}", f"dbo.{name}", workers={"export": 1, "load": 1}, load={"batch_rows": 10000}))
+            engine.wait(transfer, "running")
+            eventually(lambda: engine.status(transfer)["rows"]["acknowledged"] > 0, "a batch is acknowledged")
+            proxy.pause()
+            equal(engine.ask("DELETE", f"/v1/transfers/{transfer}").status, 202, "DELETE")
+            proxy.resume()
+            engine.wait(transfer, "cancelled")
+            equal(engine.artifact(transfer)["finalizer"], "direct", "finalizer")
+            bench.nothing_left(name, sandbox)
+            equal(sandbox.count(f"dbo.{name}"), 0, "rows")
+            resumed(bench, engine, sandbox, transfer, name, 200000)
+
+
 def test_while_the_target_takes_nothing(bench):
     """A server that has stopped reading must not hold up the cancellation."""
     name = source(bench, 200000)

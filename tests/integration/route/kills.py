@@ -293,6 +293,7 @@ def commit_cut(bench, when, nth, through_proxy):
         if through_proxy:
             proxy.cut_at("COMMIT TRANSACTION", nth, when)
         done = work.transfer(loading(bench, target, slices={"by": "ctid", "count": 4}))
+        equal(proxy.rule, None, f"COMMIT {nth} has come by and was cut; what is left")
         outcome_is_honest(bench, work, sandbox, target, done, f"cut {when} COMMIT {nth}, {'proxy' if through_proxy else 'sandbox'}")
         return done
 
@@ -321,6 +322,7 @@ def test_o39_append_to_a_heap_without_a_key_is_never_doubled(bench):
                 proxy.cut_at("COMMIT TRANSACTION", nth, when)
                 work = Workspace(bench, proxy.port, secret=sandbox.secret)
                 done = work.transfer(spec(f"public.{name}", f"dbo.{target}", slices={"by": "ctid", "count": 4}))
+                equal(proxy.rule, None, f"COMMIT {nth} has come by and was cut; what is left")
                 if done.code != 0:
                     resume_until_done(bench, work, done.artifact["id"], f"cut {when} COMMIT {nth}")
                 exact(bench, sandbox, target, f"append, cut {when} COMMIT {nth}")
@@ -336,6 +338,7 @@ def test_o39_direct_load_and_its_one_commit(bench):
             work = Workspace(bench, proxy.port, secret=sandbox.secret)
             done = work.transfer(spec(f"public.{name}", f"dbo.{target}", workers={"export": 1, "load": 1}))
             equal(done.artifact["finalizer"], "direct", "finalizer")
+            equal(proxy.rule, None, "the COMMIT has come by and was cut; what is left")
             if done.code != 0:
                 resume_until_done(bench, work, done.artifact["id"], f"direct, cut {when} COMMIT")
             exact(bench, sandbox, target, f"direct, cut {when} COMMIT")
@@ -358,6 +361,22 @@ def test_o39_transient_errors_are_repeated_with_a_bound(bench):
         equal((done.code, done.error().get("server", {}).get("number")), (1, "1205"), f"an error without end {done.said}")
         as_before(sandbox, target, "1205 without end")
         bench.nothing_left(target, sandbox)
+
+
+def test_o39_transient_errors_start_a_direct_load_anew(bench):
+    """A failure in a later batch takes the earlier ones of the same transaction along: they are loaded again, not doubled."""
+    name = source(bench)
+    for fault in ({"kind": "error", "match": "INSERT BULK", "nth": 1, "number": 1205, "severity": 13},
+                  {"kind": "error", "match": "INSERT BULK", "nth": 3, "number": 40613, "severity": 16},
+                  {"kind": "cut_bulk", "bytes": 300000, "nth": 3}):
+        target = bench.name("transient")
+        with Sandbox(bench, faults=[fault]) as sandbox:
+            sandbox.do(f"create table dbo.{target} (id int, h bigint, v nvarchar(max), n decimal(12,2))")
+            done = Workspace(bench, sandbox).transfer(spec(f"public.{name}", f"dbo.{target}", workers={"export": 1, "load": 1}, load={"batch_rows": 10000}))
+            equal((done.code, done.artifact["finalizer"]), (0, "direct"), f"{fault} {done.said}")
+            exact(bench, sandbox, target, str(fault))
+            check(done.artifact["retries"], "the repetition is in the artifact")
+            bench.nothing_left(target, sandbox)
 
 
 def test_lock_session_lost_while_loading(bench):

@@ -1,7 +1,7 @@
 """Values that do not fit: the open cases of PostgreSQL -> SQL Server, loss policies, the report of a lost value."""
 
 from harness import Sandbox, Workspace, check, equal, literal, spec
-from type_table import as_bytes, as_moment, as_number, moment, native_of
+from type_table import as_bytes, as_float32, as_float64, as_moment, as_number, moment, native_of
 
 
 def pair(bench, stem, source_ddl, inserts, target_ddl=None):
@@ -89,6 +89,11 @@ def test_o03_text_outside_the_code_page_is_refused(bench):
                                     columns=["id", {"source": "v", "on_loss": "replace", "replacement": "?"}]), "duplicate_key")
     check("2627" in str(error.get("server")), "the server's number", error)
     equal(bench.sandbox.count(f"dbo.{name}"), 2, "rows afterwards")
+    plain = bench.name("o03r")
+    artifact = bench.work.load(spec(f"public.{name}", f"dbo.{plain}", source_where="id <= 3", columns=[
+        "id", {"source": "v", "type": "varchar(20) collate Latin1_General_BIN2", "on_loss": "replace", "replacement": "?"}]))
+    equal({one["source"]: one["changed"] for one in artifact["columns"]}, {"id": 0, "v": 2}, "replacements counted")
+    equal([row[0] for row in bench.sandbox.rows(["v"], f"from dbo.{plain} order by id")], ["Karl ?", "Karl ?", "€"], "replaced values")
 
 
 def test_o03_double_byte_code_page(bench):
@@ -134,6 +139,8 @@ def test_o06_nan_and_infinity(bench):
     values = ", ".join(f"({i}, '{f}', '{r}', '{n}')" for i, (f, r, n) in rows.items())
     name = pair(bench, "o06", "id int, f float8, r float4, n numeric", values + ", (4, 1e308, 3.4e38, 1)")
     bench.work.load(spec(f"public.{name}", f"dbo.{name}", source_where="id = 4", verify="content"))
+    row = bench.sandbox.rows(["f", "r", "n"], f"from dbo.{name}")[0]
+    equal((as_float64(row[0]), as_float32(row[1]), as_number(row[2])), (as_float64("1e308"), as_float32("3.4e38"), 1), "row 4")
     for column, reals in (("f", (1, 2, 3)), ("r", (1, 2)), ("n", (1, 2, 3))):
         for row in reals:
             error = lost(bench, name, column, where=f"id = {row}", columns=["id", column])
@@ -153,7 +160,7 @@ def test_o07_null_is_not_the_default(bench):
     equal(bench.sandbox.rows(["id", "qty", "note", "req"], f"from dbo.{name}"), [("1", None, None, "5")], "row 1")
     done = bench.work.transfer(spec(f"public.{name}", f"dbo.{name}", source_where="id = 2"))
     equal(done.code, 1, "exit code")
-    check("req" in str(done.error()), "the column is named in", done.error())
+    equal((done.error()["code"], done.error().get("column")), ("null_in_not_null", "req"), f"code and column of {done.error()}")
     equal(bench.sandbox.count(f"dbo.{name}"), 1, "rows afterwards")
     left_out = pair(bench, "o07d", "id int", "(3)", target)
     bench.work.load(spec(f"public.{left_out}", f"dbo.{left_out}"))
@@ -327,7 +334,7 @@ def test_a_policy_that_a_type_cannot_obey_is_refused(bench):
 def test_o33_announced_packet_sizes_and_encryption(bench):
     name = pair(bench, "o33", "id int, v text", "(1, repeat('äx', 50000)), (2, NULL), (3, '')")
     for encryption, encrypt in (("off", "off"), ("login", "login"), ("on", "on")):
-        for size in (512, 4096, 32767):
+        for size in (512, 4096, 16383, 16384, 32767):
             faults = [{"kind": "packet_size", "bytes": size, "times": 0}]
             with Sandbox(bench, "--encrypt", encryption, faults=faults) as sandbox:
                 work = Workspace(bench, sandbox, encrypt=encrypt, target_extra="trust_server_certificate = true")
@@ -337,20 +344,53 @@ def test_o33_announced_packet_sizes_and_encryption(bench):
 
 def test_o37_a_late_failure_takes_everything_back(bench):
     name = bench.name("o37")
-    bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, CASE WHEN g = 15001 THEN -1 ELSE g END AS n FROM generate_series(1, 25000) g")
+    bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, CASE WHEN g = 15001 THEN -1 ELSE g END AS n, nullif(g, 15001) AS m FROM generate_series(1, 25000) g")
     for rule, code in (("n int check (n > 0)", "constraint_violated"), ("n int unique", "duplicate_key")):
         target = bench.name("o37t")
         bench.sandbox.do(f"create table dbo.{target} (id int, {rule}); insert into dbo.{target} values (0, 5)")
         source = name
         if "unique" in rule:
             bench.sandbox.do(f"update dbo.{target} set n = 15000")
-        done = bench.work.transfer(spec(f"public.{source}", f"dbo.{target}", load={"batch_rows": 10000}))
+        done = bench.work.transfer(spec(f"public.{source}", f"dbo.{target}", columns=["id", "n"], load={"batch_rows": 10000}))
         equal(done.code, 1, f"exit code, {rule}")
         equal(done.error().get("code"), code, f"code of {done.error()}")
         check(done.error().get("server", {}).get("number") in ("547", "2627", "2601"), "the server's number", done.error())
         equal(bench.sandbox.count(f"dbo.{target}"), 1, "rows afterwards")
         rows = done.artifact["rows"]
         equal((rows["read"], rows["acknowledged"], rows["target"]), (25000, 25000, None), "three numbers")
+        check(target in str(done.error().get("table")) and done.error()["server"].get("message"), "table and the server's words in", done.error())
+        bench.nothing_left(target)
+
+
+def test_o37_a_null_too_late_takes_everything_back(bench):
+    """Also where the rows go into the target itself: the batches before the bad row are in the same transaction."""
+    name = bench.name("o37n")
+    bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, nullif(g, 15001) AS n FROM generate_series(1, 25000) g")
+    for workers in (1, 3):
+        target = bench.name("o37n")
+        bench.sandbox.do(f"create table dbo.{target} (id int, n int not null)")
+        done = bench.work.transfer(spec(f"public.{name}", f"dbo.{target}", workers={"export": workers, "load": workers}, load={"batch_rows": 10000}))
+        equal(done.code, 1, f"exit code {done.said}")
+        error = done.error()
+        equal(error.get("column"), "n", f"column of {error}")
+        equal(bench.sandbox.count(f"dbo.{target}"), 0, f"rows afterwards, {done.artifact['finalizer']}")
+        equal(done.artifact["rows"]["target"], None, "rows committed")
+        bench.nothing_left(target)
+
+
+def test_o37_a_rule_broken_late_in_a_direct_load(bench):
+    name = bench.name("o37d")
+    bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, CASE WHEN g = 15001 THEN -1 ELSE g END AS n FROM generate_series(1, 25000) g")
+    for rule, number in (("n int check (n > 0)", "547"), ("n int, index u unique (n)", "2601")):
+        target = bench.name("o37d")
+        bench.sandbox.do(f"create table dbo.{target} (id int, {rule})")
+        if number == "2601":
+            bench.pg.do(f"UPDATE {name} SET n = 15000 WHERE id = 15001")
+        done = bench.work.transfer(spec(f"public.{name}", f"dbo.{target}", workers={"export": 1, "load": 1}, load={"batch_rows": 10000}))
+        equal((done.code, done.artifact["finalizer"], done.error().get("server", {}).get("number")), (1, "direct", number), f"{rule} {done.said}")
+        check(target in str(done.error().get("table")), "the table is named", done.error())
+        equal(bench.sandbox.count(f"dbo.{target}"), 0, f"rows afterwards, {rule}")
+        equal(done.artifact["rows"]["target"], None, "rows committed")
         bench.nothing_left(target)
 
 
@@ -358,13 +398,15 @@ def test_o38_a_failed_load_leaves_no_session_and_no_lock(bench):
     name = bench.name("o38")
     bench.pg.do(f"CREATE TABLE {name} AS SELECT g AS id, CASE WHEN g = 40000 THEN 'infinity'::date ELSE '2024-01-01' END AS d "
                 "FROM generate_series(1, 50000) g")
-    bench.sandbox.do(f"create table dbo.{name} (id int, d date)")
     with bench.work.serve() as engine:
-        transfer = engine.submit(spec(f"public.{name}", f"dbo.{name}"))
-        status = engine.wait(transfer)
-        equal((status["state"], status["error"]["code"]), ("failed", "value_does_not_fit"), "the end")
-        equal(bench.pg.engine_sessions(), [], "sessions in PostgreSQL, the engine still running")
-        bench.sandbox.do(f"drop table dbo.{name}")  # no lock is in the way
+        for workers, finalizer in ((1, "direct"), (3, "insert_select")):
+            bench.sandbox.do(f"create table dbo.{name} (id int, d date)")
+            transfer = engine.submit(spec(f"public.{name}", f"dbo.{name}", workers={"export": workers, "load": workers}))
+            status = engine.wait(transfer)
+            equal((status["state"], status["error"]["code"]), ("failed", "value_does_not_fit"), "the end")
+            equal(engine.artifact(transfer)["finalizer"], finalizer, "finalizer")
+            equal(bench.pg.engine_sessions(), [], "sessions in PostgreSQL, the engine still running")
+            bench.sandbox.do(f"set lock_timeout 2000; drop table dbo.{name}")  # no lock is in the way
         bench.pg.do(f"SET lock_timeout = '2s'; DROP TABLE {name}")
     equal(bench.sandbox.left_overs(), [], "staging")
 

@@ -73,6 +73,7 @@ COLUMNS = [
     ("c_numneg", "numeric(3,-2)", "decimal(5,0)", ["-99900", "99900", "100"], as_number),
     ("c_numsmall", "numeric(2,4)", "decimal(4,4)", ["-0.0099", "0.0099"], as_number),
     ("c_numany", "numeric", "decimal(38,18)", ["-99999999999999999999.999999999999999999", "1.5"], as_number),
+    ("c_num50", "numeric(50,2)", "decimal(38,18)", ["-99999999999999999999.99", "0.01"], as_number),
     ("c_money", "money", "decimal(19,2)", ["'-92233720368547758.08'", "'92233720368547758.07'"], None),
     ("c_date", "date", "date", ["'0001-01-01'", "'9999-12-31'", "'2024-02-29'"], as_day),
     ("c_time", "time", "time(6)", ["'00:00:00'", "'23:59:59.999999'"], as_time),
@@ -232,7 +233,8 @@ def test_created_columns_are_those_of_the_table_of_types(bench):
 def test_numeric_without_precision_and_unknown_types_are_warned_of(bench):
     _, artifact = loaded_types(bench)
     codes = {(warning["code"], warning.get("column")) for warning in artifact["warnings"]}
-    check(("numeric_without_precision", "c_numany") in codes, "warnings", codes)
+    for column in ("c_numany", "c_num50"):
+        check(("numeric_without_precision", column) in codes, "warnings", codes)
 
 
 def test_rewritten_columns_are_not_compared(bench):

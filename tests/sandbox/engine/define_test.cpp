@@ -1,4 +1,6 @@
 // Definitions: CREATE, ALTER, DROP, rename, switch, truncate, constraints, and what ROLLBACK brings back.
+#include <fmt/format.h>
+
 #include "common.hpp"
 
 using namespace rowferry::sandbox::engine;
@@ -102,6 +104,24 @@ Test(define, computed_columns_and_rowversion_are_not_for_writing) {
   FAILS(w.a, "INSERT t (r) VALUES (0x01)", 273);
   ROWS(w.a, "INSERT t (a) VALUES (4); SELECT a, b, DATALENGTH(r) FROM t", "4|8|8");
   ROWS(w.a, "DECLARE @r binary(8) = (SELECT r FROM t); UPDATE t SET a = 5; SELECT IIF(r > @r, 1, 0), b FROM t", "1|10");
+}
+
+Test(define, a_period_begins_now_and_ends_at_the_last_moment_of_its_columns) {
+  World w;
+  for (const auto& [scale, end] : std::vector<std::pair<int, std::string>>{
+           {0, "9999-12-31 23:59:59"}, {3, "9999-12-31 23:59:59.999"}, {7, "9999-12-31 23:59:59.9999999"}}) {
+    w.a.run(
+        fmt::format("CREATE TABLE p{0} (a int PRIMARY KEY, s datetime2({0}) GENERATED ALWAYS AS ROW START NOT NULL, "
+                    "e datetime2({0}) GENERATED ALWAYS AS ROW END NOT NULL, PERIOD FOR SYSTEM_TIME (s, e))",
+                    scale));
+    FAILS(w.a, fmt::format("INSERT p{} (a, s) VALUES (1, '2000-01-01')", scale), 13536);
+    ROWS(
+        w.a,
+        fmt::format("INSERT p{0} (a) VALUES (1); SELECT CONVERT(varchar(30), e, 121), IIF(s > '2020-01-01', 1, 0) FROM "
+                    "p{0}",
+                    scale),
+        end + "|1");
+  }
 }
 
 Test(define, alter_changes_columns_of_tables_with_rows) {
