@@ -32,7 +32,11 @@ LoaderImpl::LoaderImpl(LoadingImpl& loading, std::unique_ptr<Session> session)
   if (loading.direct()) loading.direct_loader_ = this;
 }
 
-LoaderImpl::~LoaderImpl() {
+LoaderImpl::~LoaderImpl() { forget(); }
+
+// The Loading may die before a loader that was closed.
+void LoaderImpl::forget() noexcept {
+  if (!std::exchange(known_, false)) return;
   if (loading_.direct_loader_ == this) loading_.direct_loader_ = nullptr;
 }
 
@@ -219,7 +223,7 @@ system::LoaderClocks LoaderImpl::clocks() const noexcept {
 Task<void> LoaderImpl::close() {
   if (session_->open()) co_await abort_slice();
   session_->close();
-  if (loading_.direct_loader_ == this) loading_.direct_loader_ = nullptr;
+  forget();
 }
 
 }  // namespace rowferry::postgres

@@ -135,6 +135,7 @@ class LoaderImpl final : public system::Loader {
  private:
   friend class LoadingImpl;
 
+  void forget() noexcept;
   async::Task<bool> begin_transaction(LedgerKey key);
   async::Task<bool> begin_direct();
   async::Task<void> begin_partition();
@@ -148,6 +149,7 @@ class LoaderImpl final : public system::Loader {
   std::unique_ptr<Session> session_;
   system::Slice slice_;
   std::optional<SliceStatements> partition_;  // per_slice: of the slice
+  bool known_ = true;                         // to the Loading, until closed
   bool direct_open_ = false;                  // the transaction of `direct` is open
   bool direct_done_ = false;                  // its key was there already
   std::optional<wire::CopyEncoder> encoder_;  // bound at the first row

@@ -375,6 +375,7 @@ Test(live_load, an_error_of_the_server_is_heard_before_the_copy_ends) {
   });
   EXPECT_TEXT(error.fault() ? error.fault()->number : error.code(), "23514");
   live.run(loader->abort_slice());
+  live.run(loader->close());
   ferry.end();
   EXPECT_TEXT(live.column("SELECT count(*) FROM live_load.b")[0], "0");
 }
