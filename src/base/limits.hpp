@@ -136,8 +136,8 @@ inline constexpr std::size_t pg_copy_message_bytes =
     64 * 1024 - 5;  // of one CopyData message: with its head, whole blocks of libpq's
 inline constexpr milliseconds pg_copy_fail_wait{2'000};     // for a COPY that was told to fail; then it is cancelled
 inline constexpr milliseconds pg_decode_slice{1};           // decoded at a stretch before others run
-inline constexpr std::size_t pg_copy_block_rows_min = 16;   // rows that are encoded column by column at once: as many
-inline constexpr std::size_t pg_copy_block_rows_max = 256;  // as fit into a first-level cache
+inline constexpr std::size_t pg_copy_block_rows_min = 16;   // rows that are encoded at once, however long they are
+inline constexpr std::size_t pg_copy_block_rows_max = 256;  // the same, however short
 inline constexpr milliseconds pg_keep_alive_wait{15'000};  // for the answer of the session that holds the target's lock
 inline constexpr int pg_target_lock_tries_max = 10;        // to take a lost one again
 inline constexpr milliseconds pg_target_lock_pause{100};   // after the first of them, more after each

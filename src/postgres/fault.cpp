@@ -113,6 +113,14 @@ Error result_error(const PGresult* result) {
   return error;
 }
 
+Error of_target(Error error) {
+  if (error.code() != "source_locked") return error;
+  Error out(error.category(), "target_locked", error.detail());
+  out.with_hint("another session holds a lock on the table; load.lock_timeout_ms says how long to wait");
+  if (error.fault()) out.with_fault(*error.fault());
+  return out.mark_transient();
+}
+
 Error connect_error(std::string_view text, std::string_view where) {
   const std::string_view state = state_in(text);
   const std::string message = readable(text, state);

@@ -17,6 +17,8 @@ bool is_transient(std::string_view sqlstate) noexcept;
 // row_security, table_missing, column_missing, source_locked, connection_lost, …, else server_error; the SQLSTATE is
 // fault().number.
 Error result_error(const PGresult* result);
+// The same of a session that loads: source_locked becomes target_locked.
+Error of_target(Error error);
 // The error of a connection that could not be made or is lost. Its text comes with PQERRORS_VERBOSE.
 Error connect_error(std::string_view text, std::string_view where);
 Error lost_error(std::string_view text, std::string_view where);

@@ -178,6 +178,7 @@ std::string Ledger::forget_old_statement(std::chrono::hours keep) const {
 
 Task<std::unique_ptr<Session>> open_loading_session(std::shared_ptr<Shared> shared, int lock_timeout_ms) {
   std::unique_ptr<Session> session = co_await Session::connect(shared->loop, shared->options);
+  session->loads();
   co_await session->query(
       fmt::format("SET client_min_messages = error; SET lock_timeout = {}; "
                   "SET default_transaction_isolation = 'read committed'; "

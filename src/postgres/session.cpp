@@ -143,6 +143,7 @@ void Session::close() noexcept {
 }
 
 Error Session::with_name(Error error) const {
+  if (loads_) error = of_target(std::move(error));
   error.with_connection(options_->name);
   return error;
 }

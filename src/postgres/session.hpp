@@ -68,6 +68,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // Errors are about the table that is loaded from now on (of_target()).
+  void loads() noexcept { loads_ = true; }
+
   // Runs one statement, or several separated by semicolons (the last one's rows are given; the first error ends it).
   async::Task<Result> query(std::string sql);
   // Columns that a statement would give (extended protocol: exactly one statement).
@@ -148,6 +151,7 @@ class Session {
   std::string version_text_;
   std::string where_;  // "host:port" for messages
   double copy_wait_seconds_ = 0;
+  bool loads_ = false;
 };
 
 }  // namespace rowferry::postgres

@@ -558,3 +558,24 @@ Test(live_load, a_key_that_another_session_holds_leaves_the_outcome_unknown) {
   cr_expect(live.run(ledger.decide(key)) == system::Outcome::absent);
   EXPECT_ERROR(system::settle_finalize(outcome), "commit_unknown");
 }
+
+Test(live_load, a_target_that_stays_locked_is_told_as_such) {
+  Live live(std::string{schema});
+  make_numbers(live, "a", 10);
+  make_numbers(live, "b", 0);
+  live.sql("INSERT INTO live_load.b VALUES (1000, 1, 'old')");
+  Ferry ferry(live, "a", "b");
+  ferry.request.load.lock_timeout_ms = 50;
+  ferry.begin();
+  const auto loader = live.run(ferry.loading->open_loader(0));
+  ferry.load(*loader, slice_of(0));
+  live.run(loader->close());
+  const auto other = live.session();
+  live.run(other->query("BEGIN; LOCK TABLE live_load.b IN SHARE MODE"));
+  const Error error = error_of([&] { ferry.finalize(); });
+  EXPECT_TEXT(error.code(), "target_locked");
+  cr_expect(error.transient());
+  live.run(other->query("COMMIT"));
+  cr_expect_eq(ferry.finalize().rows, 10);
+  ferry.end();
+}
