@@ -1,11 +1,11 @@
 // One stage of the pipeline over rows made in memory, for counting instructions (bench/callgrind.py).
 //
-//   row_costs decode|convert|hash|encode|encode_pg SHAPE BLOCKS      BLOCKS of 1024 rows; prints the rows
+//   row_costs decode|decode_tds|convert|hash|encode|encode_pg SHAPE BLOCKS      BLOCKS of 1024 rows; prints the rows
 //
-// decode: binary COPY messages -> Batch. convert: checked against the SQL Server column's type. hash: content hash.
-// encode: Batch -> bulk rows. encode_pg: Batch -> binary COPY rows. Shapes: fixed (int4, int8, float8, timestamp,
-// bool), text (int8, three texts, one with emoji), numeric (int8, numeric(18,2), numeric(38,10), date), nullable
-// (fixed, a third of the values NULL).
+// decode: binary COPY messages -> Batch. decode_tds: ROW tokens -> Batch. convert: checked against the SQL Server
+// column's type. hash: content hash. encode: Batch -> bulk rows. encode_pg: Batch -> binary COPY rows. Shapes: fixed
+// (int4, int8, float8, timestamp, bool), text (int8, three texts, one with emoji), numeric (int8, numeric(18,2),
+// numeric(38,10), date), nullable (fixed, a third of the values NULL).
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -17,6 +17,7 @@
 #include "rows/hash.hpp"
 #include "tds/wire/bulk_encoder.hpp"
 #include "tds/wire/logical_type.hpp"
+#include "tds/wire/row_decoder.hpp"
 
 namespace {
 
@@ -186,11 +187,15 @@ class Work {
     converter_ = std::make_unique<rows::Converter>(from_, to_, std::vector<rows::LossPolicy>(columns_.size()));
     hasher_ = std::make_unique<rows::RowHasher>(*to_, std::vector<bool>(columns_.size(), true));
     std::vector<tds::BulkColumn> bulk;
+    std::vector<tds::ColumnMeta> described;
     for (const Column& c : columns_) {
       const tds::BulkForm form = tds::bulk_form(c.out);
+      described.push_back(form.meta);
       bulk.push_back({.meta = form.meta, .declared = form.declared, .collation = "", .type = tds::logical_type(c.out)});
     }
     encoder_ = std::make_unique<tds::BulkEncoder>(std::move(bulk));
+    row_decoder_ = std::make_unique<tds::RowDecoder>(std::move(described), std::vector<rows::ColumnLoss*>{},
+                                                     std::size_t{1} << 30U);
     std::vector<CopyTarget> copy;
     for (const Column& c : columns_) copy.push_back({c.in.name, put_form(c.in.form), c.in.type});
     copy_encoder_ = std::make_unique<CopyEncoder>(std::move(copy));
@@ -218,6 +223,12 @@ class Work {
     tokens_.clear();
     encoder_->rows(batch, 0, batch.rows(), tokens_);
   }
+  // What encode() has made.
+  void decode_tds() {
+    const tds::RowProgress progress = row_decoder_->rows(tokens_.view());
+    if (progress.used != tokens_.size()) throw Error(Category::internal, "bench", row_decoder_->why());
+    row_decoder_->take();
+  }
   void encode_pg(const rows::Batch& batch) {
     tokens_.clear();
     copy_encoder_->rows(batch, 0, batch.rows(), tokens_);
@@ -234,6 +245,7 @@ class Work {
   std::unique_ptr<rows::RowHasher> hasher_;
   std::unique_ptr<tds::BulkEncoder> encoder_;
   std::unique_ptr<CopyEncoder> copy_encoder_;
+  std::unique_ptr<tds::RowDecoder> row_decoder_;
   rows::ContentHash hash_;
   ByteBuffer tokens_;
 };
@@ -242,8 +254,11 @@ int run(std::string_view stage, std::string_view shape, long blocks) {
   Work work(shape);
   if (!work.known()) return 2;
   const rows::BatchPtr ready = stage == "encode_pg" ? work.decode() : work.convert(work.decode());
+  if (stage == "decode_tds") work.encode(*ready);
   for (long i = 0; i < blocks; ++i) {
-    if (stage == "decode") {
+    if (stage == "decode_tds") {
+      work.decode_tds();
+    } else if (stage == "decode") {
       work.decode();
     } else if (stage == "convert") {
       work.convert(work.decode());
@@ -267,7 +282,9 @@ int main(int argc, char** argv) {
   try {
     const int code = argc == 4 ? run(argv[1], argv[2], std::strtol(argv[3], nullptr, 10)) : 2;
     if (code == 2)
-      fmt::print(stderr, "usage: row_costs decode|convert|hash|encode|encode_pg fixed|text|numeric|nullable BLOCKS\n");
+      fmt::print(
+          stderr,
+          "usage: row_costs decode|decode_tds|convert|hash|encode|encode_pg fixed|text|numeric|nullable BLOCKS\n");
     return code;
   } catch (const Error& error) {
     fmt::print(stderr, "row_costs: {}\n", error.one_line());

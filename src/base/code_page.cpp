@@ -1,3 +1,4 @@
+#include <emmintrin.h>
 #include <fmt/format.h>
 #include <iconv.h>
 
@@ -306,6 +307,14 @@ std::size_t CodePage::decode_impl(ByteBuffer& out, ByteView bytes, bool lenient)
   std::uint8_t* const start = out.extend(bytes.size() * 3);
   std::uint8_t* to = start;
   for (std::size_t at = 0; at < bytes.size();) {
+    while (bytes.size() - at >= 16) {
+      const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes.data() + at));
+      if (_mm_movemask_epi8(block) != 0) break;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), block);
+      at += 16;
+      to += 16;
+    }
+    if (at == bytes.size()) break;
     const std::uint8_t byte = bytes[at];
     if (byte < 0x80) {
       *to++ = byte;

@@ -228,6 +228,14 @@ std::size_t utf16_to_utf8(ByteBuffer& out, ByteView utf16le, bool lenient, std::
       at += 16;
       to += 8;
     }
+    if (end - at >= 8) {
+      const __m128i half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+      if (_mm_movemask_epi8(_mm_cmpeq_epi16(_mm_and_si128(half, not_ascii), zero)) == 0xFFFF) {
+        store_le(to, _mm_cvtsi128_si32(_mm_packus_epi16(half, half)));
+        at += 8;
+        to += 4;
+      }
+    }
     for (int i = 0; i < 8 && at != end; ++i) {
       char32_t c = load_le<std::uint16_t>(at);
       at += 2;

@@ -220,6 +220,135 @@ Test(rows, null_bitmap_over_seventeen_columns_of_every_class) {
   for (std::size_t step = 1; step < 40; ++step) cr_assert(parse_tokens(from_hex(hex), step) == whole, "step %zu", step);
 }
 
+namespace {
+
+// Rows of many types with NULLs, both kinds of row tokens, and values that only the careful way takes.
+class ManyRows {
+ public:
+  std::string make(int rows) {
+    put_hex("81 10 00");
+    for (const char* const type :
+         {"26 08", "68 01", "6A 11 26 0A", "6D 08", "2A 07", "2B 03", "28", "24 10", "6E 08", "6F 08",
+          "E7 50 00 09 04 D0 00 34", "A7 14 00 09 04 D0 00 34", "E7 FF FF 09 04 D0 00 34", "A5 14 00", "38", "32"}) {
+      put_hex("00 00 00 00 09 00");
+      put_hex(type);
+      put_hex("01 63 00");
+    }
+    for (int row = 0; row < rows; ++row) add_row(row);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr int nullable = 14;
+  std::uint32_t next() { return state_ = state_ * 1664525U + 1013904223U; }
+  bool chance(unsigned of) { return next() >> 8U & 1U && (next() >> 10U) % of == 0; }
+  void put_hex(std::string_view hex) { out_ += from_hex(hex); }
+  void put(std::uint64_t value, std::size_t bytes) { out_.append(reinterpret_cast<const char*>(&value), bytes); }
+
+  void add_row(int row) {
+    const bool with_bitmap = row % 3 == 0;
+    std::uint32_t nulls = 0;
+    for (unsigned i = 0; i < nullable; ++i) nulls |= chance(3) ? 1U << i : 0;
+    if (row < 40) nulls = 0;  // the bitmap of NULLs comes into being later
+    put(with_bitmap ? 0xD2 : 0xD1, 1);
+    if (with_bitmap) put(nulls, 2);
+    for (unsigned i = 0; i < nullable; ++i) {
+      if ((nulls >> i & 1U) == 0) {
+        add_value(i);
+      } else if (!with_bitmap) {
+        i == 12 ? put(~std::uint64_t{0}, 8)
+                : put(i == 10 || i == 11 || i == 13 ? 0xFFFF : 0, i == 10 || i == 11 || i == 13 ? 2 : 1);
+      }
+    }
+    put(next(), 4);
+    put(next() % 2, 1);
+  }
+
+  void add_value(unsigned column) {
+    const std::size_t length = next() % 20;
+    switch (column) {
+      case 0:
+        put(8, 1), put(next(), 4), put(next(), 4);
+        break;
+      case 1:
+        put(1, 1), put(next() >> 9U & 1U, 1);
+        break;
+      case 2:  // also narrower than declared
+        if (chance(4)) {
+          put(5, 1), put(next() % 2, 1), put(next(), 4);
+        } else {
+          put(17, 1), put(next() % 2, 1), put(next(), 8), put(next() % 1000, 8);
+        }
+        break;
+      case 3:
+        put(8, 1), put(next(), 4), put(0x40000000 | next() % 0xFFFF, 4);
+        break;
+      case 4:
+        put(8, 1), put(next() % 0x40, 5), put(next() % 3'652'059, 3);
+        break;
+      case 5:
+        put(9, 1), put(next() % 86'400'000, 4), put(next() % 3'652'000, 3), put(330, 2);
+        break;
+      case 6:
+        put(3, 1), put(next() % 3'652'059, 3);
+        break;
+      case 7:
+        put(16, 1), put(next(), 8), put(next(), 8);
+        break;
+      case 8:
+        put(8, 1), put(next(), 4), put(next(), 4);
+        break;
+      case 9:
+        put(8, 1), put(next() % 70'000, 4), put(next() % 25'920'000, 4);
+        break;
+      case 10:
+        put(2 * length, 2);
+        for (std::size_t i = 0; i < length; ++i) put(chance(6) ? 0x2603 : 'a' + i, 2);
+        break;
+      case 11:
+        put(length, 2);
+        for (std::size_t i = 0; i < length; ++i) put(chance(6) ? 0xE9 : 'a' + i, 1);
+        break;
+      case 12:
+        add_long(length);
+        break;
+      default:
+        put(length, 2);
+        for (std::size_t i = 0; i < length; ++i) put(next(), 1);
+    }
+  }
+
+  // One chunk, two, or of a size that was not said.
+  void add_long(std::size_t length) {
+    const unsigned form = next() % 10;
+    put(form == 0 ? ~std::uint64_t{1} : 2 * length + (form == 1 ? 2 : 0), 8);
+    if (form == 1) put(2, 4), put('!', 2);
+    if (length != 0) {
+      put(2 * length, 4);
+      for (std::size_t i = 0; i < length; ++i) put('k', 2);
+    }
+    put(0, 4);
+  }
+
+  std::string out_;
+  std::uint32_t state_ = 42;
+};
+
+}  // namespace
+
+Test(rows, whole_rows_and_cut_ones_are_the_same) {
+  const std::string bytes = ManyRows().make(700);
+  const auto whole = parse_tokens(bytes);
+  cr_assert_eq(whole.size(), 701u, "%zu: %s", whole.size(), whole.back().c_str());
+  for (const std::size_t step : {1U, 7U, 100U, 1000U, 5000U}) {
+    const auto cut = parse_tokens(bytes, step);
+    cr_assert_eq(cut.size(), whole.size(), "step %zu", step);
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      cr_assert_eq(cut[i], whole[i], "step %zu: %s and %s", step, cut[i].c_str(), whole[i].c_str());
+    }
+  }
+}
+
 Test(rows, a_batch_is_closed_by_its_bytes) {
   std::string bytes = from_hex(one_column("38"));
   for (int i = 0; i < 100; ++i) bytes += from_hex("D1 07 00 00 00");

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t variant_bytes_max = 8100;            // 8016 and headroom; a longer one is a framing error
 constexpr std::size_t long_value_bytes_max = 0x7FFF'FFFF;  // offsets of a Batch are int32
+constexpr std::size_t slow_rows = 16;                      // decoded one by one after a row that was not for FastRows
 constexpr std::size_t text_pointer_tail = 8 + sizeof(std::uint32_t);  // timestamp, length
 
 rows::SchemaPtr schema_of(const std::vector<ColumnMeta>& columns) {
@@ -99,6 +100,7 @@ RowDecoder::RowDecoder(std::vector<ColumnMeta> columns, std::vector<rows::Column
     column.fixed = fixed_bytes(metadata_[i].type.id);
     column.loss = i < losses.size() ? losses[i] : nullptr;
     column.decode = bind_decode(metadata_[i].type, schema_->fields[i].type, column);
+    fast_.add(metadata_[i].type, schema_->fields[i].type, column);
   }
 }
 
@@ -140,12 +142,40 @@ RowProgress RowDecoder::rows(ByteView bytes) {
       if (batch_rows_ != 0 && batch_wire_bytes_ >= batch_bytes_) return progress(RowProgress::Status::paused);
     }
     const std::uint8_t* const began = at;
+    if (!in_row_ && !skipping_ && fast_.usable() && slow_rows_ == 0) {
+      fast_rows(at, end);
+      if (at != began) continue;
+      slow_rows_ = slow_rows;
+    }
     const Step step = row(at, end);
     batch_wire_bytes_ += static_cast<std::size_t>(at - began);
+    // A row that is cut says nothing of the next.
+    slow_rows_ = step == Step::need_more || slow_rows_ == 0 ? 0 : slow_rows_ - 1;
     if (step == Step::malformed) return progress(RowProgress::Status::malformed);
     if (step == Step::need_more) return progress(RowProgress::Status::need_more);
   }
   return progress(RowProgress::Status::ok);
+}
+
+void RowDecoder::begin_batch() {
+  batch_ = pool_->take();
+  batch_rows_ = 0;
+  batch_wire_bytes_ = 0;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    columns_[i].buffer = &batch_->buffer(i);
+    columns_[i].rows_before = rows_taken_;
+  }
+  fast_.begin(*batch_);
+}
+
+// As many rows as are whole and plain, up to the batch's size.
+void RowDecoder::fast_rows(const std::uint8_t*& at, const std::uint8_t* end) {
+  if (!batch_) begin_batch();
+  const std::uint8_t* const began = at;
+  const std::size_t rows = fast_.rows(at, end, batch_rows_, batch_bytes_ - batch_wire_bytes_);
+  batch_wire_bytes_ += static_cast<std::size_t>(at - began);
+  batch_rows_ += rows;
+  rows_seen_ += rows;
 }
 
 RowDecoder::Step RowDecoder::begin_row(const std::uint8_t*& at, const std::uint8_t* end) {
@@ -156,15 +186,7 @@ RowDecoder::Step RowDecoder::begin_row(const std::uint8_t*& at, const std::uint8
   at += 1 + size;
   in_row_ = true;
   column_ = 0;
-  if (!batch_ && !skipping_) {
-    batch_ = pool_->take();
-    batch_rows_ = 0;
-    batch_wire_bytes_ = 0;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      columns_[i].buffer = &batch_->buffer(i);
-      columns_[i].rows_before = rows_taken_;
-    }
-  }
+  if (!batch_ && !skipping_) begin_batch();
   return Step::ok;
 }
 

@@ -7,6 +7,7 @@
 
 #include "rows/batch.hpp"
 #include "rows/loss.hpp"
+#include "tds/wire/fast_rows.hpp"
 #include "tds/wire/tokens.hpp"
 #include "tds/wire/type_info.hpp"
 #include "tds/wire/values.hpp"
@@ -53,6 +54,8 @@ class RowDecoder {
  private:
   enum class Step : std::uint8_t { ok, need_more, malformed };
   Step row(const std::uint8_t*& at, const std::uint8_t* end);
+  void begin_batch();
+  void fast_rows(const std::uint8_t*& at, const std::uint8_t* end);
   Step begin_row(const std::uint8_t*& at, const std::uint8_t* end);
   Step value(Column& column, const std::uint8_t*& at, const std::uint8_t* end);
   Step gather_plp(Column& column, const std::uint8_t*& at, const std::uint8_t* end);
@@ -71,6 +74,8 @@ class RowDecoder {
   rows::BatchPtr batch_;
   std::size_t batch_bytes_;
   std::vector<std::size_t> key_;
+  FastRows fast_;
+  std::size_t slow_rows_ = 0;  // to come before the fast way is tried again: it was of no use
 
   // Where decoding stands.
   bool in_row_ = false;
