@@ -39,6 +39,7 @@ inline constexpr std::size_t tls_write_bytes = 128 * 1024;   // records that wai
 // TDS client
 inline constexpr milliseconds tds_query_timeout{60'000};              // a catalogue query or a small statement
 inline constexpr milliseconds tds_cancel_timeout{5'000};              // from an attention (or an abort) to its answer
+inline constexpr int tds_redirects_max = 5;                           // of one connect, to where a server sends it
 inline constexpr std::size_t tds_query_bytes_max = 64 * 1024 * 1024;  // rows that query() may gather
 inline constexpr std::size_t tds_token_bytes_max = 4 * 1024 * 1024;   // one token that is not a row
 inline constexpr std::size_t tds_messages_max = 256;  // server messages kept of one request; later ones are dropped

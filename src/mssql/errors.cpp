@@ -20,7 +20,7 @@ constexpr int azure_node_failed = 40197;
 constexpr std::string_view azure_hint = "the service is busy or moving the database; the transfer tries again";
 
 // Numbers and meanings: SQL Server's "Database engine errors" and Azure SQL's list of transient faults.
-constexpr std::array<Known, 33> known_errors{{
+constexpr std::array<Known, 37> known_errors{{
     {18456, Category::server, "login_failed", "check user and password of the connection; the server's log says more"},
     {18488, Category::server, "password_expired", "the login must change its password first"},
     {18487, Category::server, "password_expired", "the login's password has expired"},
@@ -48,6 +48,13 @@ constexpr std::array<Known, 33> known_errors{{
     {4834, Category::forbidden, "right_missing",
      "bulk loading needs the right to insert, and to alter where constraints or triggers are off"},
     {1934, Category::server, "set_options", "an indexed view or computed column needs other session options"},
+    {978, Category::server, "read_intent_required",
+     "this replica admits only readers that say so: read.read_only_intent does"},
+    {601, Category::server, "rows_moved", "rows moved while they were read uncommitted; the slice is read again", true},
+    {3952, Category::unsupported, "snapshot_not_allowed",
+     "the database does not allow SNAPSHOT isolation; read.isolation \"auto\" takes what there is"},
+    {3961, Category::server, "source_changed", "the table was altered while it was read; the slice is read again",
+     true},
     {3960, Category::server, "snapshot_conflict", "another transaction has changed the rows", true},
     {10928, Category::server, "server_busy", azure_hint, true},
     {10929, Category::server, "server_busy", azure_hint, true},

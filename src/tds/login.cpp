@@ -89,7 +89,7 @@ void write_login(Transport& transport, const LoginOptions& options, Encryption a
                     .user = options.user,
                     .password = password.reveal(),
                     .application_name = options.application_name,
-                    .server_name = options.host,
+                    .server_name = options.named_host.empty() ? options.host : options.named_host,
                     .database = options.database,
                     .packet_bytes = static_cast<std::uint32_t>(packet),
                     .process_id = static_cast<std::uint32_t>(getpid()),
@@ -177,21 +177,27 @@ async::Task<void> Session::Impl::establish(const LoginOptions& options) {
   if (!response.errors().empty()) throw_login_error(response.errors(), options);
   if (failure) std::rethrow_exception(failure);
   if (!state.bad_change.empty()) throw protocol_error(state.bad_change);
-  if (!state.routed_to.empty()) {
-    throw Error(Category::unsupported, "routing",
-                fmt::format("the server redirects to {}, which is not followed yet", state.routed_to))
-        .with_hint("connect to that address");
-  }
+  if (!state.routed_host.empty()) co_return;  // with or without an acknowledgement: this connection is of no more use
   if (!response.login_acknowledged()) throw protocol_error("the login was neither accepted nor refused");
   if (state.next_packet_bytes != 0) transport.writer().set_packet_bytes(state.next_packet_bytes);
   state.info.packet_bytes = transport.writer().packet_bytes();
   login_messages = std::move(response.messages());
 }
 
+namespace {
+
+Error redirected(const std::string& host, std::uint16_t port) {
+  return Error(Category::connection, "routing", fmt::format("the server redirects to {}:{}", host, port))
+      .with_hint("connect to that address");
+}
+
+}  // namespace
+
 async::Task<std::unique_ptr<Session>> Session::login(net::Loop& loop, std::unique_ptr<net::Stream> stream,
                                                      LoginOptions options) {
   auto impl = std::make_shared<Impl>(loop, std::move(stream));
   co_await impl->establish(options);
+  if (!impl->state.routed_host.empty()) throw redirected(impl->state.routed_host, impl->state.routed_port);
   co_return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
@@ -229,18 +235,32 @@ async::Task<std::unique_ptr<net::TcpStream>> connect_any(net::Loop& loop, const 
   throw Error(Category::connection, "resolve_failed", fmt::format("host \"{}\" has no address", options.host));
 }
 
-async::Task<std::unique_ptr<Session>> connect_and_login(net::Loop& loop, const LoginOptions& options) {
-  std::unique_ptr<net::TcpStream> stream = co_await connect_any(loop, options);
-  co_return co_await Session::login(loop, std::move(stream), options);
-}
-
 }  // namespace
+
+// To where the server sends readers (MS-TDS 2.2.7.9, ENVCHANGE 20), each time by the name that was asked for first.
+async::Task<std::unique_ptr<Session>> Session::follow(net::Loop& loop, const LoginOptions& options) {
+  LoginOptions there = options;
+  if (there.named_host.empty()) there.named_host = options.host;
+  for (int hops = 0;; ++hops) {
+    std::unique_ptr<net::TcpStream> stream = co_await connect_any(loop, there);
+    auto impl = std::make_shared<Impl>(loop, std::move(stream));
+    co_await impl->establish(there);
+    if (impl->state.routed_host.empty()) co_return std::unique_ptr<Session>(new Session(std::move(impl)));
+    impl->close();
+    if (hops == limits::tds_redirects_max) {
+      throw redirected(impl->state.routed_host, impl->state.routed_port)
+          .with_hint(fmt::format("after {} redirections", hops));
+    }
+    there.host = impl->state.routed_host;
+    there.port = impl->state.routed_port;
+  }
+}
 
 async::Task<std::unique_ptr<Session>> Session::connect(net::Loop& loop, LoginOptions options) {
   check(options);
   co_return co_await net::with_deadline(loop, options.connect_timeout,
                                         fmt::format("connecting to {}:{}", options.host, options.port),
-                                        connect_and_login(loop, options));
+                                        follow(loop, options));
 }
 
 }  // namespace rowferry::tds

@@ -56,7 +56,8 @@ void SessionState::apply(const EnvChange& change) {
       transaction = 0;
       break;
     case Env::routing:
-      routed_to = fmt::format("{}:{}", change.text, change.port);
+      routed_host = change.text;
+      routed_port = change.port;
       break;
     default:
       break;

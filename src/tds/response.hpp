@@ -18,8 +18,9 @@ struct SessionState {
   ServerInfo info;
   std::uint64_t transaction = 0;      // descriptor of the open transaction, as the server's bytes
   std::size_t next_packet_bytes = 0;  // asked for by ENVCHANGE 4; taken over with the next message
-  std::string routed_to;              // ENVCHANGE 20: "host:port"
-  std::string bad_change;             // an ENVCHANGE that cannot be
+  std::string routed_host;            // ENVCHANGE 20: log in there instead
+  std::uint16_t routed_port = 0;
+  std::string bad_change;  // an ENVCHANGE that cannot be
   void apply(const EnvChange& change);
 };
 

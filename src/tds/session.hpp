@@ -46,6 +46,7 @@ struct LoginOptions {
   std::string server_name;       // what the certificate must carry; empty: host
   std::size_t packet_bytes = 0;  // 512..32767; 0: as large as is good (32764 plain, 16380 with TLS)
   bool read_only_intent = false;
+  std::string named_host;  // the server's name in LOGIN7, which gateways go by; empty: host
   milliseconds connect_timeout = limits::connect_timeout;  // address, connect, TLS and login together
 };
 
@@ -83,9 +84,9 @@ class BulkLoad;
 
 class Session {
  public:
-  // Resolves, connects (each address in turn), PRELOGIN, TLS, LOGIN7. Error(connection, "connect_failed",
-  // "encryption_refused", "protocol", and TlsStream's), Error(server, "login_failed" / "database_unavailable" /
-  // "password_expired" / "server_error") naming the user, never the password; Error(timeout).
+  // Resolves, connects (each address in turn), PRELOGIN, TLS, LOGIN7; follows redirections. Error(connection,
+  // "connect_failed", "encryption_refused", "protocol", and TlsStream's), Error(server, "login_failed" /
+  // "database_unavailable" / "password_expired" / "server_error") naming the user, never the password; Error(timeout).
   static async::Task<std::unique_ptr<Session>> connect(net::Loop& loop, LoginOptions options);
   // The same over a stream that is connected already; no timeout of its own.
   static async::Task<std::unique_ptr<Session>> login(net::Loop& loop, std::unique_ptr<net::Stream> stream,
@@ -118,6 +119,7 @@ class Session {
   friend class BulkLoad;
   struct Impl;
   explicit Session(std::shared_ptr<Impl> impl);
+  static async::Task<std::unique_ptr<Session>> follow(net::Loop& loop, const LoginOptions& options);
   std::shared_ptr<Impl> impl_;
 };
 
