@@ -94,18 +94,18 @@ SessionPool::~SessionPool() {
   if (parent_ != nullptr) parent_->places_.release(places_.total());
 }
 
-void SessionPool::check_room(std::size_t places) const {
+void SessionPool::check_room(std::size_t places, std::string_view workers) const {
   if (places <= places_.total()) return;
   throw Error(
       Category::input, "max_sessions",
       fmt::format("{} sessions are needed at the same time, and the connection allows {}", places, places_.total()))
-      .with_field("workers.load")
+      .with_field(fmt::format("workers.{}", workers))
       .with_connection(options_.name)
-      .with_hint("raise max_sessions of the connection, or use fewer load workers");
+      .with_hint(fmt::format("raise max_sessions of the connection, or use fewer {} workers", workers));
 }
 
-Task<std::unique_ptr<SessionPool>> SessionPool::share(SessionPool* pool, std::size_t places) {
-  pool->check_room(places);
+Task<std::unique_ptr<SessionPool>> SessionPool::share(SessionPool* pool, std::size_t places, std::string_view workers) {
+  pool->check_room(places, workers);
   co_await pool->places_.acquire(places);
   co_return std::unique_ptr<SessionPool>(new SessionPool(*pool, places));
 }

@@ -67,8 +67,10 @@ class SessionPool {
   // Takes `places` of the pool's together, as a pool of its own that gives them back at its end: whoever needs several
   // sessions never waits for another half served. Waits for them without a deadline. Error(input, "max_sessions") when
   // there are not so many.
-  static async::Task<std::unique_ptr<SessionPool>> share(SessionPool* pool, std::size_t places);
-  void check_room(std::size_t places) const;
+  static async::Task<std::unique_ptr<SessionPool>> share(SessionPool* pool, std::size_t places,
+                                                         std::string_view workers = "load");
+  // `workers`: of which kind there may be too many, for the error.
+  void check_room(std::size_t places, std::string_view workers = "load") const;
 
   // Logs in and sets the session up. Waits for a free place first.
   async::Task<Lease> open(SessionSettings settings);

@@ -54,6 +54,7 @@ Task<Origin> look_up_anywhere(SessionPool& pool, const system::SourceRequest& re
   if (elsewhere) {
     system::SourceRequest there = request;
     there.table = elsewhere->table;
+    elsewhere.reset();
     lease->close();
     *lease = co_await pool.open(reading_settings(options, database_of(there.table)));
     origin = co_await look_up(*lease, there, &elsewhere);
@@ -72,7 +73,7 @@ Task<system::SourceTable> SourceImpl::describe(const system::SourceRequest& requ
 }
 
 Task<system::SlicePlan> SourceImpl::plan_slices(const system::ReadRequest& request) {
-  pool_.check_room(sessions_needed(request));
+  pool_.check_room(sessions_needed(request), "export");
   try {
     Lease lease;
     const Origin origin = co_await look_up_anywhere(pool_, request.what, request.options, &lease);
@@ -96,7 +97,7 @@ Task<std::unique_ptr<system::Reading>> SourceImpl::begin(const system::ReadReque
   auto state = std::make_shared<ReadingState>(request);
   if (remembers(remembered_, request)) state->known_values = std::exchange(remembered_, std::nullopt)->slices;
   try {
-    state->sessions = co_await SessionPool::share(&pool_, sessions_needed(request));
+    state->sessions = co_await SessionPool::share(&pool_, sessions_needed(request), "export");
     co_await state->start();
   } catch (Error& error) {
     error.with_connection(pool_.options().name).with_table(state->text);

@@ -56,6 +56,29 @@ Task<void> a_view(Bench* bench) {
   co_await read_all(bench, job);
 }
 
+Task<void> synonyms(Bench* bench) {
+  co_await bench->run("CREATE DATABASE other");
+  co_await bench->run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, a varchar(5))");
+  co_await bench->run("CREATE TABLE other.dbo.u (id bigint NOT NULL)");
+  co_await bench->run("INSERT INTO dbo.t VALUES (1, 'x')");
+  co_await bench->run("INSERT INTO other.dbo.u VALUES (7)");
+  co_await bench->run("CREATE SYNONYM dbo.here FOR dbo.t");
+  co_await bench->run("CREATE SYNONYM dbo.there FOR other.dbo.u");
+  co_await bench->run("CREATE SYNONYM dbo.far FOR remote.other.dbo.u");
+  for (const char* name : {"here", "there", "far"}) {
+    ReadJob job;
+    job.table.parts = {"dbo", name};
+    co_await read_all(bench, job);
+  }
+}
+
+Task<void> too_many_sessions(Bench* bench) {
+  co_await bench->run("CREATE TABLE dbo.t (id int)");
+  ReadJob job;
+  job.workers = 8;
+  co_await read_all(bench, job);
+}
+
 Task<void> a_query(Bench* bench) {
   co_await bench->run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY, a varchar(5))");
   co_await bench->run("INSERT INTO dbo.t VALUES (1, 'x'), (2, NULL)");
@@ -203,6 +226,16 @@ Test(mssql_source, a_query_is_read_as_a_derived_table) {
       a_query, "ten int as int32 not null", "a varchar(5) as text(5 bytes, code page 1252)",
       "key: ", "all rows: 10,x 20,NULL",
       "failed: server_error: SQL Server error 8155: No column name was specified for column 1 of 'rowferry_query'.");
+}
+Test(mssql_source, a_synonym_is_what_it_stands_for) {
+  EXPECT_NOTES(
+      synonyms, "all rows: 1,x", "all rows: 7",
+      "failed: not_readable: the synonym [dbo].[far] stands for [remote].[other].[dbo].[u], which is on another "
+      "server");
+}
+Test(mssql_source, more_workers_than_sessions) {
+  EXPECT_NOTES(too_many_sessions,
+               "failed: max_sessions: 9 sessions are needed at the same time, and the connection allows 8");
 }
 Test(mssql_source, a_missing_table) {
   EXPECT_NOTES(missing_table, "failed: table_missing: there is no table [dbo].[t], or the login may not see it");

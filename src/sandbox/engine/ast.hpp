@@ -274,10 +274,10 @@ struct CreateIndex {
   KeySpec key;
   bool drop_existing = false;
 };
-struct CreateText {  // view, procedure, trigger: kept as text
+struct CreateText {  // view, procedure, trigger: kept as text; synonym
   ObjectKind kind = ObjectKind::view;
   ObjectName name;
-  ObjectName parent;  // trigger
+  ObjectName parent;  // trigger: its table; synonym: what it stands for
   std::string text;
   std::size_t body = 0;
   bool alter = false;

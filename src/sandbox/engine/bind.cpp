@@ -313,6 +313,16 @@ void Evaluator::bind_collate(Expr& e) {
   e.nullable = e.args[0]->nullable;
 }
 
+void Evaluator::bind_cast(Expr& e) {
+  bind_all(e.args);
+  e.type = e.target;
+  // From text to text the input's collation, and with it its code page, is kept.
+  if (is_string(e.type.kind) && is_string(e.args[0]->type.kind) && e.args[0]->type.kind != Kind::xml) {
+    e.type.collation = e.args[0]->type.collation;
+  }
+  e.nullable = e.tries || e.args[0]->nullable;
+}
+
 void Evaluator::bind(const ExprPtr& p) {
   Expr& e = *p;
   e.slot = -1;
@@ -382,13 +392,7 @@ void Evaluator::bind(const ExprPtr& p) {
       bind_case(e);
       break;
     case ExprKind::cast:
-      bind_all(e.args);
-      e.type = e.target;
-      // From text to text the input's collation, and with it its code page, is kept.
-      if (is_string(e.type.kind) && is_string(e.args[0]->type.kind) && e.args[0]->type.kind != Kind::xml) {
-        e.type.collation = e.args[0]->type.collation;
-      }
-      e.nullable = e.tries || e.args[0]->nullable;
+      bind_cast(e);
       break;
     case ExprKind::function:
       bind_function(*this, e);

@@ -115,7 +115,7 @@ struct IdentityState {
   bool used = false;
 };
 
-enum class ObjectKind : std::uint8_t { table, view, procedure, trigger, constraint };
+enum class ObjectKind : std::uint8_t { table, view, procedure, trigger, constraint, synonym };
 
 struct Object {
   int id = 0;
@@ -129,6 +129,7 @@ struct Object {
   std::size_t body = 0;  // where in `text` the body begins
   int parent_id = 0;     // triggers
   bool disabled = false;
+  std::vector<std::string> stands_for;     // synonyms: the parts of that name
   std::int64_t created = 0, modified = 0;  // 100 ns since 0001-01-01
   std::string database;
   bool temporary = false;

@@ -113,6 +113,7 @@ Outcome execute_create_text(const Context& context, const CreateText& s) {
   object->text = s.text;
   object->body = s.body;
   if (old != nullptr) object->id = old->id;
+  if (s.kind == ObjectKind::synonym) object->stands_for = s.parent.parts;
   if (s.kind == ObjectKind::trigger) object->parent_id = find_table(context, s.parent)->id;
   if (s.kind == ObjectKind::view) {
     const auto query = parse_query(std::string_view(object->text).substr(object->body), parse_options(context));
@@ -264,6 +265,7 @@ Outcome execute_drop(const Context& context, const Drop& s) {
       const bool right = object != nullptr && ((s.kind == "TABLE" && object->kind == ObjectKind::table) ||
                                                (s.kind == "VIEW" && object->kind == ObjectKind::view) ||
                                                (s.kind == "PROCEDURE" && object->kind == ObjectKind::procedure) ||
+                                               (s.kind == "SYNONYM" && object->kind == ObjectKind::synonym) ||
                                                (s.kind == "TRIGGER" && object->kind == ObjectKind::trigger));
       if (!right) {
         if (s.if_exists) continue;

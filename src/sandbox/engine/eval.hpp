@@ -84,6 +84,7 @@ class Evaluator {
   void bind_variable(Expr& e);
   void bind_global(Expr& e);
   void bind_collate(Expr& e);
+  void bind_cast(Expr& e);
 
   Value scalar(const ExprPtr& e);
   Value column(const Expr& e);

@@ -178,7 +178,10 @@ struct FromBuilder {
     if (common_table(t, join)) return;
     if (!t.name.parts[0].starts_with('@')) {
       if (const auto view = system_view(context, t.name)) return from_virtual(*view, t, join);
-      const ObjectPtr object = find_object(context, t.name);
+      ObjectPtr object = find_object(context, t.name);
+      if (object != nullptr && object->kind == ObjectKind::synonym) {
+        object = find_object(context, ObjectName{object->stands_for});
+      }
       if (object == nullptr || (object->kind != ObjectKind::table && object->kind != ObjectKind::view))
         raise_invalid_object(t.name.text());
       if (object->kind == ObjectKind::view) {

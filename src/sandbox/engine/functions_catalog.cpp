@@ -45,6 +45,7 @@ bool kind_is(const Object& object, const std::string& wanted) {
   const char* kind = object.kind == ObjectKind::table       ? "u"
                      : object.kind == ObjectKind::view      ? "v"
                      : object.kind == ObjectKind::procedure ? "p"
+                     : object.kind == ObjectKind::synonym   ? "sn"
                                                             : "tr";
   return wanted == kind;
 }

@@ -315,6 +315,14 @@ void Parser::create_statement(Statement& s) {
   if (accept("VIEW")) return create_text(s, ObjectKind::view, begin, false, or_alter);
   if (accept("PROCEDURE") || accept("PROC")) return create_text(s, ObjectKind::procedure, begin, false, or_alter);
   if (accept("TRIGGER")) return create_text(s, ObjectKind::trigger, begin, false, or_alter);
+  if (accept("SYNONYM")) {
+    CreateText& c = put<CreateText>(s);
+    c.kind = ObjectKind::synonym;
+    c.name = object_name();
+    expect("FOR");
+    c.parent = object_name();
+    return;
+  }
   if (accept("STATISTICS") || accept("USER") || accept("LOGIN") || accept("ROLE")) {
     skip_statement();
     put<Ignored>(s);
@@ -322,7 +330,7 @@ void Parser::create_statement(Statement& s) {
   }
   const bool unique = accept("UNIQUE");
   if (is("INDEX") || is("CLUSTERED") || is("NONCLUSTERED") || is("COLUMNSTORE")) return create_index(s, unique);
-  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE") || is("SYNONYM") || is("PARTITION"))
+  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE") || is("PARTITION"))
     raise_unsupported("CREATE " + upper_ascii(here().text));
   syntax_error();
 }

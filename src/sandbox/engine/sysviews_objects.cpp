@@ -17,6 +17,8 @@ std::string_view type_code(ObjectKind k) {
       return "V ";
     case ObjectKind::procedure:
       return "P ";
+    case ObjectKind::synonym:
+      return "SN";
     case ObjectKind::trigger:
       return "TR";
     default:
@@ -31,6 +33,8 @@ std::string_view type_description(ObjectKind k) {
       return "VIEW";
     case ObjectKind::procedure:
       return "SQL_STORED_PROCEDURE";
+    case ObjectKind::synonym:
+      return "SYNONYM";
     default:
       return "SQL_TRIGGER";
   }
@@ -146,6 +150,18 @@ VirtualTable views(const ViewSource& s) {
     if (o->kind == ObjectKind::view)
       b.row({N(o->name), I(o->id), Null(), I(o->schema_id), I(0), N("V "), N("VIEW"), T(o->created), T(o->modified),
              B(false), B(false), B(false), B(false), B(false), B(false), B(false), B(false), B(false)});
+  return b.take();
+}
+
+VirtualTable synonyms(const ViewSource& s) {
+  ViewBuilder b(s.context, std::string(object_columns) + ", base_object_name nvarchar(1035)");
+  for (const ObjectPtr& o : s.objects) {
+    if (o->kind != ObjectKind::synonym) continue;
+    std::string base;
+    for (const std::string& part : o->stands_for) base += (base.empty() ? "[" : ".[") + part + "]";
+    b.row({N(o->name), I(o->id), Null(), I(o->schema_id), I(0), N("SN"), N("SYNONYM"), T(o->created), T(o->modified),
+           B(false), B(false), B(false), N(base)});
+  }
   return b.take();
 }
 
@@ -457,6 +473,7 @@ constexpr std::array table{SystemView{"objects", objects},
                            SystemView{"views", views},
                            SystemView{"all_views", views},
                            SystemView{"procedures", procedures},
+                           SystemView{"synonyms", synonyms},
                            SystemView{"triggers", triggers},
                            SystemView{"columns", columns},
                            SystemView{"all_columns", columns},
