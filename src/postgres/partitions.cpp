@@ -180,6 +180,18 @@ Task<void> check_default(Session* session, const TableFacts* table, const Partit
       .with_hint("move them into a partition of their own, or delete them");
 }
 
+// NULL of a range lies in the default partition, which is emptied for it: nothing else may be there.
+Task<void> check_only_null(Session* session, const TableFacts* table, const PartitionFacts* part) {
+  const Result found =
+      co_await look_briefly(session, fmt::format("SELECT EXISTS (SELECT 1 FROM {} WHERE {} IS NOT NULL) AS any",
+                                                 part->sql, quote_name(table->partition_column)));
+  if (!found.boolean(0, "any")) co_return;
+  throw Error(Category::conflict, "default_partition_rows",
+              fmt::format("the default partition {} has rows besides those without a value of \"{}\"", part->sql,
+                          table->partition_column))
+      .with_hint("move them into a partition of their own, or delete them");
+}
+
 void check_usable(const PartitionFacts& part, const Decision& decision) {
   if (part.kind != 'r') {
     throw Error(Category::unsupported, "partition_kind",
@@ -217,6 +229,7 @@ Task<std::vector<SlicePartition>> find_partitions(Session& session, const TableF
     }
     if (const PartitionFacts* const part = places.find(wanted[i]); part != nullptr) {
       check_usable(*part, decision);
+      if (part->bound.is_default()) co_await check_only_null(&session, &table, part);
       out[i].existing = *part;
       out[i].check = attach_check(table, wanted[i]);
     } else {

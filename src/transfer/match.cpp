@@ -304,12 +304,12 @@ class Matcher {
     plan.compared = to.compared;
     if (!wanted_type.empty()) {
       const system::NaturalType natural = types_.natural_type(from, wanted_type, in_key(from, to.name));
-      if (natural.type != to.type && spec_.target.mode == system::Mode::replace) {
+      if (natural.type != plan.write_type && spec_.target.mode == system::Mode::replace) {
         // Rebuilt to the planned definition: the spec's type is part of it.
         plan.write_type = natural.type;
         plan.target_native = natural.native;
         plan.compared = natural.compared;
-      } else if (natural.type != to.type) {
+      } else if (natural.type != plan.write_type) {
         throw Error(Category::input, "type_conflicts_with_target",
                     fmt::format("the target column \"{}\" is {}, not {}", to.name, to.native, natural.native))
             .with_field(field + ".type")

@@ -181,6 +181,21 @@ Test(match, json_on_request_is_read_as_json) {
   cr_expect_eq(t.match().columns[1].write_type.id, TypeId::json);
 }
 
+Test(match, a_decimal_without_bounds_takes_the_sources_as_it_is) {
+  Tables t;
+  t.source.columns = {source_column("n", Type::decimal(28, 13), "decimal(28,13)"),
+                      source_column("i", Type::of(TypeId::int32), "int")};
+  t.source.primary_key.clear();
+  t.target.columns = {target_column("n", Type::decimal(38, 18), "numeric"),
+                      target_column("i", Type::decimal(38, 18), "numeric")};
+  for (system::TargetColumn& column : t.target.columns) column.any_decimal = true;
+  const Match match = t.match();
+  cr_expect(match.columns[0].write_type == Type::decimal(28, 13));
+  cr_expect(match.columns[1].write_type == Type::decimal(38, 18));
+  t.source.columns[0].any_decimal = true;
+  cr_expect(t.match().columns[0].write_type == Type::decimal(38, 18), "a bound is needed on one side");
+}
+
 Test(match, a_type_decides_a_created_column_and_must_agree_with_an_existing_one) {
   Tables t;
   t.spec = parse_spec(with(R"j("columns": ["id", {"source": "note", "type": "nvarchar(5)"}])j"));
