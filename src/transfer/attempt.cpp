@@ -181,7 +181,9 @@ void Attempt::choose_slices() {
     take_kept_slices();
     if (reading_) add_new_values();
   } else {
-    for (const system::Slice& slice : reading_->slices().slices) progress_.slices.push_back(progress_of(slice));
+    for (const system::Slice& slice : reading_->slices().slices) {
+      if (!renews_partitions(plan_) || !holds_nothing(slice)) progress_.slices.push_back(progress_of(slice));
+    }
   }
   for (const SliceProgress& slice : progress_.slices) slices_.push_back(slice_of(slice));
 }

@@ -16,6 +16,8 @@ void decide_slices(Plan& plan);
 
 // The source's cuts are such that every slice has a partition of its own. Error(input, "commit_slice_needs_partition").
 void check_slices(const Plan& plan, const system::SlicePlan& slices);
+// The one slice by value of a source without rows: there is no partition for it.
+bool holds_nothing(const system::Slice& slice);
 
 // Renews partitions slice by slice: commit: slice in a mode that replaces rows.
 bool renews_partitions(const Plan& plan);

@@ -285,3 +285,64 @@ Test(live_slices, an_empty_column_list_or_table_is_no_special_case) {
   cr_expect_eq(live.read_all(live.request("t")).size(), 2);
   cr_expect_eq(live.read_all(live.request("e", 4)).size(), 0);
 }
+
+namespace {
+
+std::string bounds_text(const system::SlicePlan& plan) {
+  using Kind = system::SliceBounds::Kind;
+  std::string out;
+  for (const system::Slice& slice : plan.slices) {
+    out += out.empty() ? "" : " ";
+    if (!slice.bounds) {
+      out += "?";
+    } else if (slice.bounds->kind == Kind::null) {
+      out += "null";
+    } else if (slice.bounds->kind == Kind::value) {
+      out += "=" + slice.bounds->value;
+    } else {
+      out += fmt::format("[{},{})", slice.bounds->low.value_or(""), slice.bounds->high.value_or(""));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// As rows/format.hpp prints values: what a target that is partitioned by the column compares its bounds with.
+Test(live_slices, say_what_of_their_column_they_hold) {
+  Live live("live_slices");
+  live.sql(R"(
+    CREATE TABLE live_slices.t (n int, b boolean, y bytea, z timestamptz, s text, m money);
+    INSERT INTO live_slices.t VALUES (1, true, '\x0102', '2024-01-01 00:00+00', 'it''s', 1), (30, NULL, NULL, NULL, NULL, NULL);
+    CREATE TABLE live_slices.none (n int);
+  )");
+  const auto cut = [&](const std::string& table, system::SliceRequest slices) {
+    system::ReadRequest request = live.request(table);
+    request.slices = std::move(slices);
+    const auto reading = live.begin(request);
+    std::string text = bounds_text(reading->slices());
+    live.run(reading->end());
+    return text;
+  };
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "n"}), "=1 =30");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "b"}), "=true null");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "y"}), "=0x0102 null");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "z"}), "=2024-01-01 00:00:00+00:00 null");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "s"}), "=it's null");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::value, .column = "m"}), "? null");
+  EXPECT_TEXT(cut("none", {.by = SliceBy::value, .column = "n"}), "?");
+  EXPECT_TEXT(cut("t", {.by = SliceBy::range, .column = "n", .count = 2}), "[,16) [16,)");
+  using system::SliceBounds;
+  const auto range = [](std::string column, std::optional<std::string> low, std::optional<std::string> high) {
+    return SliceBounds{.kind = SliceBounds::Kind::range,
+                       .column = std::move(column),
+                       .value = {},
+                       .low = std::move(low),
+                       .high = std::move(high)};
+  };
+  const system::SliceRequest given{.by = SliceBy::range,
+                                   .column = "z",
+                                   .bounds = {range("z", std::nullopt, "2024-01-01 00:00:00+00:00"),
+                                              range("z", "2024-01-01 00:00:00+00:00", std::nullopt)}};
+  EXPECT_TEXT(cut("t", given), "[,2024-01-01 00:00:00+00:00) [2024-01-01 00:00:00+00:00,) null");
+}
