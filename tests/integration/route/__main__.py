@@ -19,7 +19,11 @@ import traceback
 
 sys.dont_write_bytecode = True
 
-import bad_input  # noqa: E402  (nothing may be written beside the sources)
+import back_modes  # noqa: E402  (nothing may be written beside the sources)
+import back_partitions  # noqa: E402
+import back_slices  # noqa: E402
+import back_types  # noqa: E402
+import bad_input  # noqa: E402
 import cancel  # noqa: E402
 import http_api  # noqa: E402
 import kills  # noqa: E402
@@ -29,7 +33,7 @@ import slices  # noqa: E402
 import type_table  # noqa: E402
 from harness import Bench, Failed, Postgres, cluster, say  # noqa: E402
 
-MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills)
+MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills, back_types, back_slices, back_modes, back_partitions)
 
 
 def tests(wanted):

@@ -506,6 +506,7 @@ class Proxy:
         self.gate = threading.Event()
         self.gate.set()
         self.rate = None  # bytes a second of each connection, towards the server
+        self.down_rate = None  # and towards the client
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -518,11 +519,11 @@ class Proxy:
         for pair in list(self.pairs):
             self._cut(pair)
 
-    def cut_at(self, text, nth, when):
+    def cut_at(self, text, nth, when, encoding="utf-16-le"):
         """`when`: "before" the nth request with this text reaches the server, or "after" the server has answered it."""
         assert when in ("before", "after")
         with self.lock:
-            self.rule = {"text": text.encode("utf-16-le"), "left": nth, "when": when}
+            self.rule = {"text": text.encode(encoding), "left": nth, "when": when}
 
     def cut_one(self, chooser):
         with self.lock:
@@ -601,9 +602,11 @@ class Proxy:
 
     def _down(self, pair):
         with contextlib.suppress(OSError):
-            while data := pair["server"].recv(65536):
+            while data := pair["server"].recv(8192 if self.down_rate else 65536):
                 if pair["cut_on_answer"]:
                     break
+                if self.down_rate:
+                    time.sleep(len(data) / self.down_rate)
                 pair["client"].sendall(data)
         self._cut(pair)
 
