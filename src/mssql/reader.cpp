@@ -1,6 +1,8 @@
 // One export worker: a session, one SELECT for each slice, decoded into batches.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "mssql/errors.hpp"
 #include "mssql/reading.hpp"
@@ -89,6 +91,12 @@ class ReaderImpl final : public system::Reader {
   std::vector<std::uint64_t> changed_;
 };
 
+bool keeps_offset(const std::vector<system::ColumnPlan>& columns, std::size_t at) {
+  return std::ranges::any_of(columns, [&](const system::ColumnPlan& plan) {
+    return plan.part == system::ColumnPart::offset && plan.source == columns[at].source;
+  });
+}
+
 Error ReaderImpl::in_context(const Error& error, const system::Slice& slice) const {
   Error known = error;
   if (fault_number(known) == error_lock_timeout) {
@@ -121,7 +129,10 @@ Task<system::ReadResult> ReaderImpl::read(const system::Slice& slice, system::Ba
                      slice);
   }
   // Only now: a slice that fails is read again, and its losses would count twice.
-  for (std::size_t i = 0; i < losses.size(); ++i) changed_[i] += losses[i].changed();
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    // An offset that stands in a column of its own is not lost; a moment loses nothing else here.
+    if (!keeps_offset(state_->request.columns, i)) changed_[i] += losses[i].changed();
+  }
   state_->counted += stats.told.value_or(stats.rows);
   co_return system::ReadResult{.rows = stats.rows, .wire_bytes = stats.wire_bytes};
 }

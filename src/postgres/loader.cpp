@@ -130,6 +130,7 @@ Task<void> LoaderImpl::open_copy() {
   } else {
     table = loading_.direct() ? loading_.situation_.table.sql : loading_.staging_sql();
   }
+  if (loading_.request_.what.load.fire_triggers) co_await session_->query(std::string(own_search_path));
   co_await session_->start_copy_in(
       copy_statement(table, loading_.request_.columns, encoder_->format(), loading_.decision_.freeze));
   copying_ = true;

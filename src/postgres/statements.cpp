@@ -31,13 +31,14 @@ std::string key_name_of(const std::string& staging) { return staging + "_key"; }
 class Finalizing {
  public:
   Finalizing(const Decision& decision, const TableFacts& table, const std::string& staging,
-             const std::vector<ColumnPlan>& columns, Mode mode)
+             const std::vector<ColumnPlan>& columns, const system::TargetRequest& request)
       : decision_(decision),
         table_(table),
         staging_(staging),
         columns_(columns),
-        mode_(mode),
-        from_(staging.empty() ? "" : staging_sql(table, staging)) {}
+        mode_(request.mode),
+        fires_(request.load.fire_triggers),
+        from_(staging.empty() ? std::string() : staging_sql(table, staging)) {}
 
   std::vector<FinalizeStatement> list() {
     switch (decision_.finalizer) {
@@ -153,6 +154,7 @@ class Finalizing {
     }
     if (decision_.make_partitions) add(Kind::partitions, "");
     const std::string list = column_list(columns_);
+    if (fires_) add(Kind::plain, std::string(own_search_path));
     add(Kind::insert, fmt::format("INSERT INTO {} ({}){} SELECT {} FROM {}", table_.sql, list,
                                   decision_.overriding ? " OVERRIDING SYSTEM VALUE" : "", list, from_));
     for (const TriggerFacts& trigger : decision_.silenced_triggers) {
@@ -167,6 +169,7 @@ class Finalizing {
   const std::string& staging_;
   const std::vector<ColumnPlan>& columns_;
   Mode mode_;
+  bool fires_;
   std::string from_;
   std::vector<FinalizeStatement> out_;
 };
@@ -206,7 +209,7 @@ std::vector<std::string> direct_statements(const Decision& decision, const Table
 std::vector<FinalizeStatement> finalize_statements(const Decision& decision, const TableFacts& table,
                                                    const std::string& staging, const std::vector<ColumnPlan>& columns,
                                                    const system::TargetRequest& request) {
-  return Finalizing(decision, table, staging, columns, request.mode).list();
+  return Finalizing(decision, table, staging, columns, request).list();
 }
 
 std::vector<std::string> sequence_statements(const TableFacts& table, const std::vector<ColumnPlan>& columns) {

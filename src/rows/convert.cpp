@@ -4,7 +4,9 @@
 
 #include <stdexcept>
 
+#include "base/limits.hpp"
 #include "rows/column_step.hpp"
+#include "rows/format.hpp"
 #include "rows/numbers.hpp"
 
 namespace rowferry::rows {
@@ -77,6 +79,20 @@ struct Converter::Impl {
   std::vector<StepPtr> steps;  // null: passes as it is
   std::vector<bool> adopted;
   std::shared_ptr<BatchPool> pool;
+  std::vector<std::size_t> key;
+
+  // "the row has id = 42".
+  std::string key_of(const Batch& batch, std::uint64_t ordinal) const {
+    std::string text;
+    const auto row = static_cast<std::size_t>(ordinal - 1 - batch.first_row);
+    if (row >= batch.rows()) return text;
+    for (const std::size_t i : key) {
+      const Field& field = batch.schema().fields[i];
+      text += fmt::format("{}{} = {}", text.empty() ? "the row has " : ", ", field.name,
+                          cut_for_message(value_text(field.type, batch.column(i), row), limits::error_value_chars));
+    }
+    return text;
+  }
 
   void check_nulls(const Batch& batch) const {
     for (std::size_t i = 0; i < to->size(); ++i) {
@@ -87,7 +103,19 @@ struct Converter::Impl {
       throw Error(Category::data, "null_in_not_null",
                   fmt::format("row {}, column {}: NULL, and the column does not take it", ordinal, to->fields[i].name))
           .with_column(to->fields[i].name)
-          .with_row(ordinal);
+          .with_row(ordinal)
+          .with_hint(key_of(batch, ordinal));
+    }
+  }
+
+  // True when the column was written into `out`.
+  bool run_step(std::size_t i, const Batch& batch, Batch& out) {
+    const ColumnInput in{batch.column(i), batch.rows(), batch.first_row};
+    try {
+      return steps[i]->run(in, out.buffer(i)) != ColumnStep::Outcome::adopted;
+    } catch (Error& error) {
+      if (error.context().row && error.hint().empty()) error.with_hint(key_of(batch, *error.context().row));
+      throw;
     }
   }
 
@@ -97,8 +125,7 @@ struct Converter::Impl {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       adopted[i] = true;
       if (!steps[i] || batch.rows() == 0) continue;
-      const ColumnInput in{batch.column(i), batch.rows(), batch.first_row};
-      adopted[i] = steps[i]->run(in, out.buffer(i)) == ColumnStep::Outcome::adopted;
+      adopted[i] = !run_step(i, batch, out);
       any_written |= !adopted[i];
     }
     return any_written;
@@ -145,6 +172,8 @@ BatchPtr Converter::convert(BatchPtr batch) {
   impl.check_nulls(*out);
   return out;
 }
+
+void Converter::name_rows_by(std::vector<std::size_t> key) { impl_->key = std::move(key); }
 
 const SchemaPtr& Converter::to() const noexcept { return impl_->to; }
 

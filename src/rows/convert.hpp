@@ -42,6 +42,9 @@ class Converter {
   // "null_in_not_null").
   BatchPtr convert(BatchPtr batch);
 
+  // Columns whose values (before conversion) name a row in the hint of an error.
+  void name_rows_by(std::vector<std::size_t> key);
+
   const SchemaPtr& to() const noexcept;
   // Values changed so far, per column.
   std::vector<std::uint64_t> changed() const;

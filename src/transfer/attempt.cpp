@@ -211,6 +211,7 @@ Task<void> Attempt::load() {
   input.reading = reading_.get();
   input.loading = loading_.get();
   input.columns = &plan_.match.columns;
+  input.primary_key = plan_.match.primary_key;
   input.slices = slices_;
   input.export_workers = plan_.spec.workers.export_.value_or(1);
   input.load_workers = plan_.load_workers;

@@ -372,6 +372,13 @@ class Matcher {
           .with_column(plan.source);
     }
     if (fit.kind == rows::Fit::Kind::lossy) out_.notices.push_back({"lossy", fit.reason, plan.source});
+    const bool offset_kept = wanted.spec != nullptr && wanted.spec->keep_offset;
+    if (from.has_offset && !offset_kept && plan.part == ColumnPart::value &&
+        plan.read_type.id == rows::TypeId::timestamp && plan.read_type.zoned) {
+      out_.notices.push_back({"offset_not_kept",
+                              "the instant is kept, the offset is not; \"keep_offset\": true gives it a column",
+                              plan.source});
+    }
     if (from.rewritten && plan.write_type.id == rows::TypeId::json) plan.compared = false;
     if (plan.source_nullable && !plan.target_nullable) {
       out_.notices.push_back(

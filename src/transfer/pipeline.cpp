@@ -39,8 +39,16 @@ Pipeline::Pipeline(PipelineInput input)
     policies.push_back(column.policy);
     compared.push_back(column.compared);
   }
+  std::vector<std::size_t> key;
+  for (std::size_t i = 0; i < in_.columns->size(); ++i) {
+    const system::ColumnPlan& column = (*in_.columns)[i];
+    if (column.part == system::ColumnPart::value &&
+        std::ranges::find(in_.primary_key, column.source) != in_.primary_key.end())
+      key.push_back(i);
+  }
   for (Importer& importer : importers_) {
     importer.converter = std::make_unique<rows::Converter>(from, to, policies);
+    importer.converter->name_rows_by(key);
     if (in_.hash) importer.hasher.emplace(*to, compared);
   }
 }

@@ -152,7 +152,7 @@ Test(select, literals_have_the_columns_own_type) {
                  "CAST(0.0000000001 AS decimal(38,10))");
   expect_literal(column_of(DataType::moneyn, 8), text("-922337203685477.5808"), "CAST(-922337203685477.5808 AS money)");
   expect_literal(column_of(DataType::fltn, 8), {0.1}, "CAST(1.0000000000000001e-01 AS float(53))");
-  expect_literal(column_of(DataType::fltn, 4), {0.5}, "CAST(5.00000000e-01 AS real)");
+  expect_literal(column_of(DataType::fltn, 4), {0.5}, "CAST(5.0000000000000000e-01 AS real)");
   expect_literal(column_of(DataType::date, 3), text("2024-02-29"), "CAST('2024-02-29' AS date)");
   expect_literal(column_of(DataType::datetimn, 8), text("2024-02-29 12:34:56.003"),
                  "CAST('2024-02-29T12:34:56.003' AS datetime)");

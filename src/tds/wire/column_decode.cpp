@@ -64,13 +64,17 @@ bool time_value(DecodeColumn& column, std::size_t row, ByteView value) {
   return true;
 }
 
-// `extra`: bytes behind time and date (the offset, which says nothing of the instant).
+// `extra`: bytes behind time and date: the offset, which says nothing of the instant, and is counted as lost.
 template <std::size_t extra>
 bool timestamp(DecodeColumn& column, std::size_t row, ByteView value) {
   if (value.size() != column.time_bytes + 3 + extra) return false;
   const std::int64_t time = time_of_day(column, value.data());
   const std::int32_t days = load_date(value.data() + column.time_bytes);
   if (time < 0 || days > date_max_days) return false;
+  if constexpr (extra != 0) {
+    const std::uint8_t* const offset = value.data() + column.time_bytes + 3;
+    if (column.loss != nullptr && (offset[0] | offset[1]) != 0) column.loss->changed_as_warned();
+  }
   column.buffer->append(row, days * column.units_per_day + time);
   return true;
 }
@@ -151,7 +155,7 @@ bool utf16(DecodeColumn& column, std::size_t row, ByteView value) {
   if (const std::size_t at = text::append_utf8(column.buffer->values, value); at != text::npos) {
     ByteBuffer lenient;
     text::append_utf8_lenient(lenient, value);
-    lost_text(column, row, lenient, fmt::format("an unpaired surrogate at UTF-16 unit {}", at / 2 + 1));
+    lost_text(column, row, lenient, fmt::format("an unpaired surrogate at UTF-16 unit {}", at / 2));
     return true;
   }
   end_text(column, row);
@@ -162,7 +166,7 @@ bool utf8(DecodeColumn& column, std::size_t row, ByteView value) {
   if (const std::size_t at = text::find_invalid_utf8(value); at != text::npos) {
     ByteBuffer lenient;
     text::CodePage::get(code_page_utf8).decode_lenient(lenient, value);
-    lost_text(column, row, lenient, fmt::format("byte {} is not UTF-8", at + 1));
+    lost_text(column, row, lenient, fmt::format("byte {} is not UTF-8", at));
     return true;
   }
   column.buffer->append_bytes(row, value);
@@ -173,7 +177,7 @@ bool code_page_text(DecodeColumn& column, std::size_t row, ByteView value) {
   if (const std::size_t at = column.page->decode(column.buffer->values, value); at != text::npos) {
     ByteBuffer lenient;
     column.page->decode_lenient(lenient, value);
-    lost_text(column, row, lenient, fmt::format("byte {} is not in code page {}", at + 1, column.page->number()));
+    lost_text(column, row, lenient, fmt::format("byte {} is not in code page {}", at, column.page->number()));
     return true;
   }
   end_text(column, row);

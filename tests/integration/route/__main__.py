@@ -19,7 +19,9 @@ import traceback
 
 sys.dont_write_bytecode = True
 
-import back_modes  # noqa: E402  (nothing may be written beside the sources)
+import back_bad_input  # noqa: E402  (nothing may be written beside the sources)
+import back_kills  # noqa: E402
+import back_modes  # noqa: E402
 import back_partitions  # noqa: E402
 import back_slices  # noqa: E402
 import back_types  # noqa: E402
@@ -33,7 +35,7 @@ import slices  # noqa: E402
 import type_table  # noqa: E402
 from harness import Bench, Failed, Postgres, cluster, say  # noqa: E402
 
-MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills, back_types, back_slices, back_modes, back_partitions)
+MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills, back_types, back_slices, back_modes, back_partitions, back_bad_input, back_kills)
 
 
 def tests(wanted):

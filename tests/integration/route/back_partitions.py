@@ -1,5 +1,7 @@
 """Partitioned PostgreSQL targets: created and reused by list and range, committed slice by slice, exchanged; FREEZE, UNLOGGED, tablespace."""
 
+import time
+
 from back import back, codes, exists, ids, left_overs, nothing_left, numbers, passed, spec
 from harness import check, equal, eventually
 
@@ -227,10 +229,15 @@ def test_unlogged_and_tablespace(bench):
 def test_a_lock_that_another_holds_is_asked_for_again(bench):
     source, target = stores(bench), bench.name("bheld")
     bench.pg.do(f"CREATE TABLE {target} (id int, store int, v text); INSERT INTO {target} VALUES (-1)")
-    holder = bench.pg.session(f"BEGIN; SELECT count(*) FROM {target}; SELECT pg_sleep(1.2); COMMIT;")
+    holder = bench.pg.session(f"BEGIN; SELECT count(*) FROM {target};")
     eventually(lambda: bench.pg.rows(f"SELECT 1 FROM pg_locks WHERE relation = '{target}'::regclass"), "the lock is held")
-    artifact = back(bench).load(spec(f"dbo.{source}", f"public.{target}", "truncate", load={"lock_timeout_ms": 400}, verify="content"))
-    holder.communicate()
+    background = back(bench).start_transfer(spec(f"dbo.{source}", f"public.{target}", "truncate", load={"lock_timeout_ms": 300}, verify="content"))
+    background.wait_for("finalizing")
+    time.sleep(0.5)
+    holder.communicate("COMMIT;\n")
+    done = background.wait()
+    equal(done.code, 0, f"exit code {done.said}")
+    artifact = done.artifact
     equal(ids(bench, target), list(range(1, 61)), "rows")
     check("finalize_retried" in codes(artifact) or artifact["retries"], "it is told", artifact["warnings"])
     nothing_left(bench)
