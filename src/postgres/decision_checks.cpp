@@ -129,6 +129,9 @@ void check_names(const Decision& decision, const TableFacts& table, const std::v
           .with_column(name)
           .with_hint("name one of them otherwise in `columns`");
     }
+  }
+  for (const ColumnPlan& column : columns) {
+    const std::string& name = column.target;
     check_length(name, "columns");
     if (std::ranges::find(system_columns, name) == system_columns.end()) continue;
     throw Error(Category::input, "name_reserved", fmt::format("\"{}\" is a column of the server's own", name))

@@ -46,7 +46,7 @@ Task<bool> find_table(Session* session, TableFacts* table) {
       "parent, "
       "coalesce(pg_catalog.pg_has_role(h.relowner, 'USAGE'), false) AS parent_owned "
       "FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = {1} "
-      "AND c.relkind NOT IN ('i', 'I', 'S', 't') "
+      "AND c.relkind <> 't' "
       "LEFT JOIN pg_catalog.pg_roles o ON o.oid = c.relowner "
       "LEFT JOIN pg_catalog.pg_tablespace t ON t.oid = c.reltablespace "
       "LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid = c.oid "
