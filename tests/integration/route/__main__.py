@@ -23,6 +23,7 @@ import back_bad_input  # noqa: E402  (nothing may be written beside the sources)
 import back_kills  # noqa: E402
 import back_modes  # noqa: E402
 import back_partitions  # noqa: E402
+import back_profiles  # noqa: E402
 import back_slices  # noqa: E402
 import back_types  # noqa: E402
 import bad_input  # noqa: E402
@@ -35,7 +36,7 @@ import slices  # noqa: E402
 import type_table  # noqa: E402
 from harness import Bench, Failed, Postgres, cluster, say  # noqa: E402
 
-MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills, back_types, back_slices, back_modes, back_partitions, back_bad_input, back_kills)
+MODULES = (type_table, losses, modes, slices, bad_input, http_api, cancel, kills, back_types, back_slices, back_modes, back_partitions, back_bad_input, back_profiles, back_kills)
 
 
 def tests(wanted):

@@ -1,6 +1,8 @@
 """What the tests of SQL Server -> PostgreSQL share: the sandbox is the source, a PostgreSQL database the target."""
 
-from harness import Workspace, check, equal, eventually
+from harness import Workspace, check, equal, eventually, say
+
+UNSUPPORTED = 40000  # the sandbox: a statement that real servers know
 
 
 class Back(Workspace):
@@ -30,6 +32,15 @@ def spec(source, target, mode="append", create=True, **more):
     if "query" in out["source"]:
         del out["source"]["table"]
     return out
+
+
+def can(sandbox, sql):
+    """Runs T-SQL that the sandbox may not know; where it does not, the rest of the test is not run, and that is said."""
+    error = sandbox.error_of(sql)
+    check(error in (None, UNSUPPORTED), f"error {error} in {sql}")
+    if error:
+        say(f"     not run: the sandbox does not know {sql[:70]}")
+    return not error
 
 
 def numbers(sandbox, name, rows, columns, values):

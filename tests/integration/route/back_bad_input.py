@@ -37,17 +37,6 @@ def test_unpaired_surrogates_are_losses(bench):
     nothing_left(bench)
 
 
-def test_bytes_outside_the_code_page_are_losses(bench):
-    name = bench.name("bpage")
-    bench.sandbox.do(f"create table dbo.{name} (id int not null primary key, v varchar(20), m varchar(max)); "
-                     f"insert into dbo.{name} values (1, 'ok', 'ok'), (7, cast(0x618162 as varchar(20)), cast(0x8D as varchar(20)))")
-    lost(bench, name, "v", "id = 7", "code page 1252", "byte 1")
-    lost(bench, name, "m", "id = 7", "code page 1252", "byte 0", columns=["id", "m"])
-    kept(bench, name, "v", "strip", [("ok",), ("ab",)], 1)
-    kept(bench, name, "v", "replace", [("ok",), ("a\ufffdb",)], 1)
-    kept(bench, name, "v", "null", [("ok",), (None,)], 1)
-
-
 def test_zero_characters_in_every_kind_of_text(bench):
     name = bench.name("bnul")
     bench.sandbox.do(f"create table dbo.{name} (id int not null primary key, a varchar(10), b nvarchar(max), c char(4), d sql_variant, e ntext); insert into dbo.{name} values "
@@ -117,8 +106,8 @@ def test_things_that_are_not_there_or_no_tables(bench):
     for suffix, code in (("v", "not_a_table"), ("m", "not_a_table"), ("s", "not_a_table"), ("x", "no_columns_match")):
         work.refused(spec(f"dbo.{name}", f"public.{name}_{suffix}"), code, 2)
     work.refused(spec(f"dbo.{name}", ["no_such_schema", name]), "schema_missing", 2)
-    error = work.refused({**spec(f"dbo.{name}", f"public.{name}"), "target": {"connection": "shop", "table": f"public.{name}", "mode": "append", "create": True}}, "not_writable", 2)
-    check("shop" in str(error), "the connection is named", error)
+    done = work.transfer({**spec(f"dbo.{name}", f"public.{name}"), "target": {"connection": "shop", "table": f"public.{name}", "mode": "append", "create": True}})
+    check(done.code == 2 and "not writable" in " ".join(done.said) and "shop" in " ".join(done.said), "a connection that is not writable", done.code, done.said)
     for wanted in ("varchar(0)", "no_such_type", "numeric(1001,1)", "int); drop table x --", "integer[]"):
         done = work.transfer(spec(f"dbo.{name}", f"public.{name}", columns=[{"source": "v", "type": wanted}]))
         equal(done.code, 2, f"exit code for the type {wanted} {done.said}")
