@@ -128,7 +128,8 @@ async::Task<int> follow(Service* service, std::string id) {
     }
   }
   const transfer::Progress* progress = service->manager().progress(id);
-  if (progress != nullptr) print_findings(*progress);
+  // A failure is one line; what else was seen is in the artifact.
+  if (progress != nullptr && !outcome.error) print_findings(*progress);
   if (outcome.error) {
     const transfer::Problem& error = *outcome.error;
     print_message("rowferry: {}: {}\n", error.code, one_line_of(error.detail, error.context, error.hint));

@@ -20,7 +20,7 @@ constexpr int azure_node_failed = 40197;
 constexpr std::string_view azure_hint = "the service is busy or moving the database; the transfer tries again";
 
 // Numbers and meanings: SQL Server's "Database engine errors" and Azure SQL's list of transient faults.
-constexpr std::array<Known, 37> known_errors{{
+constexpr auto known_errors = std::to_array<Known>({
     {18456, Category::server, "login_failed", "check user and password of the connection; the server's log says more"},
     {18488, Category::server, "password_expired", "the login must change its password first"},
     {18487, Category::server, "password_expired", "the login's password has expired"},
@@ -68,7 +68,7 @@ constexpr std::array<Known, 37> known_errors{{
     {49918, Category::server, "server_busy", azure_hint, true},
     {49919, Category::server, "server_busy", azure_hint, true},
     {49920, Category::server, "server_busy", azure_hint, true},
-}};
+});
 
 }  // namespace
 
