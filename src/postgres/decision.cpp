@@ -37,11 +37,6 @@ std::string column_definition(const ColumnFacts& column) {
          (column.nullable ? "" : " NOT NULL");
 }
 
-bool partitioned_otherwise(const TableFacts& table, const TargetRequest& request) {
-  return !request.partition_by.empty() &&
-         (table.partition_by != request.partition_by || table.partition_column != request.partition_column);
-}
-
 class Decider {
  public:
   Decider(const Situation& situation, const TargetRequest& request, const std::vector<ColumnPlan>& columns,
@@ -49,8 +44,8 @@ class Decider {
       : at_(situation), table_(situation.table), request_(request), columns_(columns), source_key_(source_key) {}
 
   Decision decide() {
-    check_table();
-    check_partition_wish();
+    check_table(at_, request_);
+    check_partition_wish(at_, request_, columns_);
     place_created();
     if (!table_.exists) {
       create();
@@ -72,46 +67,6 @@ class Decider {
 
  private:
   // --- what holds for every way
-
-  void check_table() const {
-    if (!table_.exists) {
-      if (!request_.create) {
-        throw Error(Category::not_found, "table_missing", fmt::format("the target table {} does not exist", table_.sql))
-            .with_hint("`\"create\": true` in the target creates it");
-      }
-      return;
-    }
-    if (request_.mode == Mode::fail_if_exists && !request_.own_table && !at_.made_by_us) {
-      throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", table_.sql));
-    }
-    check_kind(table_);
-    if (table_.row_security) {
-      throw Error(Category::forbidden, "row_security",
-                  fmt::format("row security policies of {} apply to the role {}", table_.sql, at_.rights.role))
-          .with_hint("load as the table's owner or a role with BYPASSRLS");
-    }
-  }
-
-  void check_partition_wish() const {
-    if (request_.partition_by.empty()) return;
-    if (request_.partition_by != "list" && request_.partition_by != "range") {
-      throw Error(Category::input, "bad_value", "a table is partitioned by list or by range")
-          .with_field("target.partition.by");
-    }
-    if (!table_.exists) {
-      if (find_plan(columns_, request_.partition_column) != nullptr) return;
-      throw Error(Category::input, "partition_column",
-                  fmt::format("the partition column \"{}\" is not loaded", request_.partition_column))
-          .with_field("target.partition.column");
-    }
-    // Mode replace rebuilds it: see needs_rebuild().
-    if (!partitioned_otherwise(table_, request_) || request_.mode == Mode::replace) return;
-    throw Error(Category::conflict, "partitioned_differently",
-                fmt::format("{} is {}, not partitioned by {} ({})", table_.sql,
-                            table_.partitioned() ? "partitioned by " + table_.partition_key : "not partitioned",
-                            request_.partition_by, request_.partition_column))
-        .with_field("target.partition");
-  }
 
   // Tablespace and persistence of whatever is made: staging, the table, partitions.
   void place_created() {
@@ -646,15 +601,6 @@ class Decider {
 };
 
 }  // namespace
-
-bool needs_rebuild(const TableFacts& table, const TargetRequest& request, const std::vector<ColumnPlan>& columns) {
-  if (!table.exists || request.mode != Mode::replace) return false;
-  if (partitioned_otherwise(table, request)) return true;
-  return std::ranges::any_of(columns, [&](const ColumnPlan& plan) {
-    const ColumnFacts* const column = table.column(plan.target);
-    return column != nullptr && column->native != plan.target_native;
-  });
-}
 
 Decision decide(const Situation& situation, const TargetRequest& request, const std::vector<ColumnPlan>& columns,
                 const std::vector<std::string>& source_key) {

@@ -79,8 +79,8 @@ bool needs_rebuild(const TableFacts& table, const system::TargetRequest& request
 Decision decide(const Situation& situation, const system::TargetRequest& request,
                 const std::vector<system::ColumnPlan>& columns, const std::vector<std::string>& source_key);
 
-// Before what fires triggers, to the end of its transaction: the functions of others may look for names without a schema,
-// as they do in any session of the role.
+// Before what fires triggers, to the end of its transaction: the functions of others may look for names without a
+// schema, as they do in any session of the role.
 inline constexpr std::string_view own_search_path = "SET LOCAL search_path TO DEFAULT";
 
 // CREATE [UNLOGGED] TABLE of the staging table.

@@ -16,6 +16,8 @@ namespace {
 
 using system::ColumnPlan;
 using system::Finalizer;
+using system::Mode;
+using system::TargetRequest;
 
 constexpr std::size_t columns_max = 1600;   // of a table
 constexpr std::size_t name_bytes_max = 63;  // NAMEDATALEN - 1
@@ -143,6 +145,63 @@ void check_names(const Decision& decision, const TableFacts& table, const std::v
 
 void check_rights(const Situation& situation, const Decision& decision, const system::TargetRequest& request) {
   RightsCheck(situation, decision, request).run();
+}
+
+bool partitioned_otherwise(const TableFacts& table, const TargetRequest& request) {
+  return !request.partition_by.empty() &&
+         (table.partition_by != request.partition_by || table.partition_column != request.partition_column);
+}
+
+bool needs_rebuild(const TableFacts& table, const TargetRequest& request, const std::vector<ColumnPlan>& columns) {
+  if (!table.exists || request.mode != Mode::replace) return false;
+  if (partitioned_otherwise(table, request)) return true;
+  return std::ranges::any_of(columns, [&](const ColumnPlan& plan) {
+    const ColumnFacts* const column = table.column(plan.target);
+    return column != nullptr && column->native != plan.target_native;
+  });
+}
+
+void check_table(const Situation& situation, const TargetRequest& request) {
+  const TableFacts& table = situation.table;
+  if (!table.exists) {
+    if (!request.create) {
+      throw Error(Category::not_found, "table_missing", fmt::format("the target table {} does not exist", table.sql))
+          .with_hint("`\"create\": true` in the target creates it");
+    }
+    return;
+  }
+  if (request.mode == Mode::fail_if_exists && !request.own_table && !situation.made_by_us) {
+    throw Error(Category::conflict, "target_exists", fmt::format("the target table {} exists", table.sql));
+  }
+  check_kind(table);
+  if (table.row_security) {
+    throw Error(Category::forbidden, "row_security",
+                fmt::format("row security policies of {} apply to the role {}", table.sql, situation.rights.role))
+        .with_hint("load as the table's owner or a role with BYPASSRLS");
+  }
+}
+
+void check_partition_wish(const Situation& situation, const TargetRequest& request,
+                          const std::vector<ColumnPlan>& columns) {
+  const TableFacts& table = situation.table;
+  if (request.partition_by.empty()) return;
+  if (request.partition_by != "list" && request.partition_by != "range") {
+    throw Error(Category::input, "bad_value", "a table is partitioned by list or by range")
+        .with_field("target.partition.by");
+  }
+  if (!table.exists) {
+    if (std::ranges::find(columns, request.partition_column, &ColumnPlan::target) != columns.end()) return;
+    throw Error(Category::input, "partition_column",
+                fmt::format("the partition column \"{}\" is not loaded", request.partition_column))
+        .with_field("target.partition.column");
+  }
+  // Mode replace rebuilds it: see needs_rebuild().
+  if (!partitioned_otherwise(table, request) || request.mode == Mode::replace) return;
+  throw Error(Category::conflict, "partitioned_differently",
+              fmt::format("{} is {}, not partitioned by {} ({})", table.sql,
+                          table.partitioned() ? "partitioned by " + table.partition_key : "not partitioned",
+                          request.partition_by, request.partition_column))
+      .with_field("target.partition");
 }
 
 }  // namespace rowferry::postgres
