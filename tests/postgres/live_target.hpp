@@ -148,7 +148,7 @@ inline Slice value_slice(int index, const std::string& column, std::optional<std
 }
 
 inline Slice range_slice(int index, const std::string& column, std::optional<std::string> low,
-                  std::optional<std::string> high) {
+                         std::optional<std::string> high) {
   Slice slice;
   slice.index = index;
   slice.bounds = SliceBounds{
