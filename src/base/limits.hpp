@@ -177,6 +177,10 @@ inline constexpr std::chrono::hours ledger_keep{90 * 24};                // rows
 inline constexpr std::size_t sandbox_block_bytes = 1024 * 1024;  // rows are kept in blocks of about this size
 inline constexpr std::size_t sandbox_small_insert_rows = 1000;   // a larger INSERT … SELECT gets blocks of its own
 inline constexpr int sandbox_statements_per_step = 1000;         // then the loop has its turn, whatever a batch does
+inline constexpr milliseconds sandbox_portion{2};                // of a long statement, then the loop has its turn
+inline constexpr std::size_t sandbox_rows_bytes = 32 * 1024;     // result rows are given to the writer in such pieces
+inline constexpr std::size_t sandbox_sort_run = 2048;            // rows sorted at once; runs are merged in portions
+inline constexpr std::size_t sandbox_filter_cache = 64;          // values whose conditions' outcome is remembered
 inline constexpr int sandbox_nesting_max = 32;                   // procedures and EXEC within another, as SQL Server's
 inline constexpr int sandbox_expression_depth = 512;             // nested expressions and queries of one statement
 

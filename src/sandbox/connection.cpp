@@ -68,12 +68,26 @@ Connection::~Connection() {
 
 async::Task<void> Connection::run() {
   const bool admitted = co_await net::with_deadline(shared_.loop, limits::sandbox_login_timeout, "login", log_in());
-  if (admitted) co_await serve();
+  if (admitted) co_await serve_until_killed();
   session_broken_off();
   if (!channel_.closed() && !peer_ended_) {
     co_await net::with_deadline(shared_.loop, limits::sandbox_close_wait, "closing", part(&channel_));
   }
   channel_.close();
+}
+
+async::Task<void> Connection::serve_until_killed() {
+  const async::Context context = co_await async::current_context();
+  async::CancelSource killer(context.cancel);
+  killer_ = &killer;
+  try {
+    co_await async::with_cancel(killer, serve());
+  } catch (const Error& error) {
+    killer_ = nullptr;
+    if (!killer.cancelled() || context.cancelled()) throw;
+    channel_.close();  // in the middle of an answer, perhaps
+  }
+  killer_ = nullptr;
 }
 
 // The session's locks are free before the client's socket is.

@@ -43,6 +43,10 @@ class Connection {
   async::Task<void> run();
   // From the engine: a lock for which this session waits may be free.
   void wake() { wake_.set(); }
+  // From the engine: KILL. Whatever this session does or waits for is left off, and the connection is closed.
+  void kill() noexcept {
+    if (killer_ != nullptr) killer_->cancel();
+  }
 
  private:
   enum class Flow : std::uint8_t { go_on, close };
@@ -59,6 +63,7 @@ class Connection {
 
   // connection.cpp
   async::Task<void> serve();
+  async::Task<void> serve_until_killed();
   async::Task<Flow> serve_message();
   async::Task<Flow> refuse_message(bool ignored);
   async::Task<Flow> close_with_4014();
@@ -100,6 +105,7 @@ class Connection {
   Reply reply_;
   std::unique_ptr<engine::Session> session_;
   async::Event wake_;
+  async::CancelSource* killer_ = nullptr;  // of serve(), while it runs
   bool peer_ended_ = false;
   bool fatal_ = false;  // a fault of severity 20 was sent: close behind it
   Request request_;

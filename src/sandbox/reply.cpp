@@ -8,8 +8,6 @@ namespace server = tds::server;
 
 namespace {
 
-constexpr std::uint8_t token_row = 0xD1;
-
 server::DoneKind done_kind(engine::Done::Kind kind) {
   switch (kind) {
     case engine::Done::Kind::statement:
@@ -64,13 +62,12 @@ void Reply::order(const std::vector<std::uint16_t>& columns) {
   send_scratch();
 }
 
-void Reply::row(ByteView values) {
+void Reply::rows(const engine::RowTokens& rows) {
   if (held_) {
     release_done();
     send_scratch();
   }
-  packets_.write({&token_row, 1});
-  packets_.write(values);
+  packets_.write(rows.bytes.view());
 }
 
 void Reply::done(const engine::Done& done) {

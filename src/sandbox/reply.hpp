@@ -27,7 +27,7 @@ class Reply final : public engine::ResultWriter {
 
   void columns(const engine::Columns& columns) override;
   void order(const std::vector<std::uint16_t>& columns) override;
-  void row(ByteView values) override;
+  void rows(const engine::RowTokens& rows) override;
   void done(const engine::Done& done) override;
   void message(const engine::Message& message) override;
   void env_change(const engine::EnvChange& change) override;

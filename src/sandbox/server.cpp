@@ -61,6 +61,10 @@ SandboxServer::SandboxServer(net::Loop& loop, Options options)
     const auto found = shared->by_spid.find(spid);
     if (found != shared->by_spid.end()) found->second->wake();
   });
+  state.engine.on_kill([shared = &state.shared](int spid) {
+    const auto found = shared->by_spid.find(spid);
+    if (found != shared->by_spid.end()) found->second->kill();
+  });
   state.listener = std::make_unique<net::Listener>(loop, state.options.host, state.options.port);
   state.scope.spawn(accept_all(&state));
 }

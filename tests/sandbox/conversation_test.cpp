@@ -141,6 +141,50 @@ Task<void> leave_in_waitfor(Conversation* c) {
   c->note(std::to_string(c->server.connections()));
 }
 
+// KILL of a session that has an open transaction and waits for nothing.
+Task<void> kill_idle(Conversation* c) {
+  WireClient victim(c->loop, c->server.port());
+  co_await log_in(&victim);
+  co_await victim.batch(create_t);
+  co_await victim.batch("begin tran insert dbo.t values (1, N'x')");
+  WireClient client(c->loop, c->server.port());
+  co_await log_in(&client);
+  c->note(co_await client.batch("kill 51"));
+  c->note(co_await victim.receive());
+  for (int i = 0; i < 100 && c->server.connections() != 1; ++i) {
+    co_await net::sleep_for(c->loop, std::chrono::milliseconds(20));
+  }
+  c->note(co_await client.batch("select session_id from sys.dm_exec_sessions"));
+  co_await count_rows(c, &client);
+  c->note(co_await client.batch("kill 52"));
+  c->note(co_await client.batch("kill 51"));
+}
+
+// A long statement on one connection, short ones on another meanwhile.
+Task<void> ask_meanwhile(Conversation* c) {
+  WireClient slow(c->loop, c->server.port());
+  co_await log_in(&slow, 32764);
+  co_await slow.batch(create_t);
+  co_await slow.batch(insert_bulk_t);
+  co_await slow.bulk(bulk_columns() + bulk_rows(1'000'000) + from_hex("FD 00 00 00 00 00 00 00 00 00 00 00 00"));
+  WireClient client(c->loop, c->server.port());
+  co_await log_in(&client);
+  co_await slow.send_message(
+      1, slow.headers() + text::to_utf16le("select count(*), sum(id % 7) from dbo.t where v + N'y' = N'xy'"));
+  int answered = 0;
+  const auto began = std::chrono::steady_clock::now();
+  auto longest = std::chrono::steady_clock::duration::zero();
+  for (; answered < 10; ++answered) {
+    const auto asked = std::chrono::steady_clock::now();
+    co_await client.batch("select 1");
+    longest = std::max(longest, std::chrono::steady_clock::now() - asked);
+  }
+  const auto short_ones = std::chrono::steady_clock::now() - began;
+  c->note(co_await slow.receive());
+  const auto long_one = std::chrono::steady_clock::now() - began;
+  c->note(short_ones < long_one / 2 ? "ten answers long before it" : "the ten answers had to wait");
+}
+
 Task<void> reset_connection(Conversation* c) {
   WireClient client(c->loop, c->server.port());
   co_await log_in(&client);
@@ -324,6 +368,15 @@ Test(attention, ends_a_wait_and_is_acknowledged_on_its_own) {
 }
 
 Test(connection, ends_when_its_client_goes_in_a_wait) { expect_notes(converse(leave_in_waitfor), {"0"}); }
+
+Test(connection, is_ended_by_kill) {
+  expect_notes(converse(kill_idle), {"done", "closed", "columns 1, rows 1, done count=1", "count 00",
+                                     "error 6104, done error", "error 6106, done error"});
+}
+
+Test(connection, is_answered_while_another_has_a_long_statement, .timeout = 120) {
+  expect_notes(converse(ask_meanwhile), {"columns 2, rows 1, done count=1", "ten answers long before it"});
+}
 
 Test(connection, is_reset_on_request) {
   expect_notes(converse(reset_connection), {"env 18, columns 1, rows 1, done count=1", "error 208, done error"});

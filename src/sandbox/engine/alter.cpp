@@ -420,8 +420,8 @@ Outcome execute_alter_database(const Context& context, const AlterDatabase& s) {
                       s.database),
           Reach::batch);
   if (s.option == "RECOVERY") db->recovery_model = s.word == "FULL" ? 1 : s.word == "BULK_LOGGED" ? 2 : 3;
-  if ((s.option == "READ_COMMITTED_SNAPSHOT" || s.option == "ALLOW_SNAPSHOT_ISOLATION") && s.on)
-    raise_unsupported("row versions (READ_COMMITTED_SNAPSHOT, ALLOW_SNAPSHOT_ISOLATION)");
+  if (s.option == "READ_COMMITTED_SNAPSHOT") db->read_committed_snapshot = s.on;
+  if (s.option == "ALLOW_SNAPSHOT_ISOLATION") db->snapshot_isolation = s.on;
   if (s.option == "COLLATE") {
     const auto collation = collation_by_name(s.word);
     if (!collation) raise(448, 16, 3, fmt::format("Invalid collation '{}'.", s.word), Reach::batch);

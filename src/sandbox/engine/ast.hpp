@@ -236,6 +236,7 @@ struct KeySpec {
   std::vector<std::pair<std::string, bool>> columns;  // name, descending
   std::vector<std::string> included;
   std::string filter;
+  std::string scheme, scheme_column;  // ON scheme(column)
 };
 struct CheckSpec {
   std::string name;
@@ -264,6 +265,7 @@ struct TableParts {
   std::vector<DefaultSpec> defaults;
   std::string period_start, period_end;
   bool temporal = false;
+  std::string scheme, scheme_column;
 };
 struct CreateTable {
   ObjectName name;
@@ -288,8 +290,19 @@ struct CreateNamed {
   std::string name;
   std::string collation;
 };
+struct CreatePartition {  // function, or scheme
+  bool scheme = false;
+  std::string name;
+  Type type;
+  bool right = false;
+  std::vector<ExprPtr> boundaries;
+  std::string function;  // of a scheme
+  bool all = false;
+  std::size_t filegroups = 0;
+};
 struct Drop {
-  std::string kind;  // TABLE VIEW PROCEDURE TRIGGER INDEX SCHEMA DATABASE FUNCTION
+  std::string
+      kind;  // TABLE VIEW PROCEDURE TRIGGER INDEX SCHEMA DATABASE FUNCTION, PARTITION FUNCTION, PARTITION SCHEME
   bool if_exists = false;
   std::vector<ObjectName> names;
   std::vector<ObjectName> on;  // INDEX: the tables
@@ -381,6 +394,9 @@ struct Dbcc {
   std::vector<ExprPtr> args;
   std::vector<std::string> words;
 };
+struct Kill {
+  ExprPtr session;
+};
 struct Ignored {};  // GRANT, UPDATE STATISTICS, CHECKPOINT: answered with success
 
 // Flow of control, with targets as places in the program.
@@ -404,8 +420,8 @@ struct Statement {
   std::size_t begin = 0, end = 0;  // in the text
   std::variant<SetOption, SetVariable, Use, Declare, SelectStatement, Insert, Update, Delete, Truncate, CreateTable,
                CreateIndex, CreateText, CreateNamed, Drop, AlterTable, AlterDatabase, AlterIndex, TransactionStatement,
-               Print, RaiseError, Throw, WaitFor, Execute, Return, InsertBulk, Dbcc, Ignored, Jump, JumpUnless,
-               TryBegin, TryEnd, CatchEnd>
+               Print, RaiseError, Throw, WaitFor, Execute, Return, InsertBulk, Dbcc, Kill, CreatePartition, Ignored,
+               Jump, JumpUnless, TryBegin, TryEnd, CatchEnd>
       what;
 };
 

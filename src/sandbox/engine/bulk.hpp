@@ -10,7 +10,7 @@ class NullWriter : public ResultWriter {
  public:
   void columns(const Columns&) override {}
   void order(const std::vector<std::uint16_t>&) override {}
-  void row(ByteView) override {}
+  void rows(const RowTokens&) override {}
   void done(const Done&) override {}
   void message(const Message&) override {}
   void env_change(const EnvChange&) override {}

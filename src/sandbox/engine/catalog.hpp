@@ -15,6 +15,8 @@
 namespace rowferry::sandbox::engine {
 
 struct Expr;
+struct PartitionFunction;
+struct PartitionScheme;
 using ExprPtr = std::shared_ptr<Expr>;
 
 struct Identity {
@@ -99,6 +101,8 @@ struct TableDef {
   int next_column_id = 1;
   int temporal = 0;  // 2: system versioned
   int period_start = -1, period_end = -1;
+  std::shared_ptr<const PartitionScheme> partition_scheme;
+  int partition_column = -1;
 
   int find(std::string_view name) const;  // index into columns, -1
   const IndexDef* primary_key() const;
@@ -150,8 +154,11 @@ struct Database {
   int recovery_model = 3;  // SIMPLE
   bool snapshot_isolation = false;
   bool read_committed_snapshot = false;
-  std::map<std::string, Schema> schemas;                     // by folded name
-  std::map<std::pair<int, std::string>, ObjectPtr> objects;  // by schema id and folded name
+  std::map<std::string, Schema> schemas;                                                // by folded name
+  std::map<std::pair<int, std::string>, ObjectPtr> objects;                             // by schema id and folded name
+  std::map<std::string, std::shared_ptr<const PartitionFunction>> partition_functions;  // by folded name
+  std::map<std::string, std::shared_ptr<const PartitionScheme>> partition_schemes;
+  int next_partition_id = 0;
   int next_schema_id = 5;
   int next_object_id = 245'575'913;
 

@@ -29,6 +29,11 @@ void check_columns_named(const std::vector<OutputColumn>& columns, const std::st
   }
 }
 
+struct SortableRow {
+  Row out;
+  std::string key;
+};
+
 namespace {
 
 void unite_columns(std::vector<OutputColumn>& columns, const std::vector<OutputColumn>& more) {
@@ -45,27 +50,27 @@ void unite_columns(std::vector<OutputColumn>& columns, const std::vector<OutputC
   }
 }
 
-struct SortedRow {
-  Row out;
-  std::string key;
-};
-
 std::string key_of_items(const Row& keys, const std::vector<OrderItem>& order) {
   std::string key;
   for (std::size_t k = 0; k < order.size(); ++k) append_sort_key(keys[k], order[k].descending, key);
   return key;
 }
 
-void sort_rows(std::vector<SortedRow>& rows) {
-  std::vector<std::size_t> places(rows.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
-  std::sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+// In the order of the keys, equal ones as they stand.
+async::Task<void> sort_rows(std::vector<SortableRow>& rows, Turn& turn) {
+  std::vector<std::uint32_t> places(rows.size());
+  for (std::uint32_t i = 0; i < places.size(); ++i) places[i] = i;
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
     const int c = rows[a].key.compare(rows[b].key);
     return c != 0 ? c < 0 : a < b;
-  });
-  std::vector<SortedRow> sorted;
+  };
+  co_await sort_places(places, before, turn);
+  std::vector<SortableRow> sorted;
   sorted.reserve(rows.size());
-  for (const std::size_t i : places) sorted.push_back(std::move(rows[i]));
+  for (const std::uint32_t i : places) {
+    sorted.push_back(std::move(rows[i]));
+    co_await turn.pass();
+  }
   rows = std::move(sorted);
 }
 
@@ -121,43 +126,46 @@ std::shared_ptr<CompiledQuery> compile_query(const Context& context, const Query
 
 namespace {
 
+std::string key_of_row(const Row& row) {
+  std::string key;
+  for (const Value& v : row) append_key(v, key);
+  return key;
+}
+
+// What a set operation makes of the rows so far and those of the next branch.
+void unite(std::vector<SortableRow>& rows, std::vector<SortableRow>& more, SetOperation operation) {
+  if (operation == SetOperation::union_all || operation == SetOperation::union_distinct) {
+    std::move(more.begin(), more.end(), std::back_inserter(rows));
+  } else {
+    std::unordered_set<std::string> other;
+    for (const SortableRow& r : more) other.insert(key_of_row(r.out));
+    const bool except = operation == SetOperation::except;
+    std::erase_if(rows, [&](const SortableRow& r) { return other.contains(key_of_row(r.out)) == except; });
+  }
+  if (operation == SetOperation::union_all) return;
+  std::unordered_set<std::string> seen;
+  std::erase_if(rows, [&](const SortableRow& r) { return !seen.insert(key_of_row(r.out)).second; });
+}
+
 // UNION and the like over the branches, left to right.
-std::vector<SortedRow> united(const Context& context, CompiledQuery& q) {
-  std::vector<SortedRow> rows;
-  const auto key_of = [](const Row& row) {
-    std::string key;
-    for (const Value& v : row) append_key(v, key);
-    return key;
-  };
-  const auto distinct = [&](std::vector<SortedRow>& all) {
-    std::unordered_set<std::string> seen;
-    std::erase_if(all, [&](const SortedRow& r) { return !seen.insert(key_of(r.out)).second; });
-  };
+async::Task<void> united(const Context& context, CompiledQuery& q, std::vector<SortableRow>& rows, Turn& turn) {
   for (std::size_t b = 0; b < q.branches.size(); ++b) {
-    std::vector<SortedRow> more;
+    std::vector<SortableRow> more;
     const auto top = q.branches[b]->top(context);
-    q.branches[b]->run(context, [&](Row& out, Row&) {
+    const PlanSink take = [&](Row& out, Row&) {
       if (top && more.size() >= *top) return false;
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = convert(out[i], q.columns[i].type);
       more.push_back({std::move(out), {}});
       return true;
-    });
+    };
+    co_await q.branches[b]->run(context, take, turn);
     if (b == 0) {
       rows = std::move(more);
-      continue;
-    }
-    const SetOperation operation = q.query->operations[b - 1];
-    if (operation == SetOperation::union_all || operation == SetOperation::union_distinct) {
-      std::move(more.begin(), more.end(), std::back_inserter(rows));
     } else {
-      std::unordered_set<std::string> other;
-      for (const SortedRow& r : more) other.insert(key_of(r.out));
-      const bool except = operation == SetOperation::except;
-      std::erase_if(rows, [&](const SortedRow& r) { return other.contains(key_of(r.out)) == except; });
+      unite(rows, more, q.query->operations[b - 1]);
     }
-    if (operation != SetOperation::union_all) distinct(rows);
   }
-  for (SortedRow& r : rows) {
+  for (SortableRow& r : rows) {
     Row keys;
     for (const OrderItem& item : q.query->order) {
       std::size_t at = 0;
@@ -170,173 +178,74 @@ std::vector<SortedRow> united(const Context& context, CompiledQuery& q) {
     }
     r.key = key_of_items(keys, q.query->order);
   }
-  return rows;
 }
 
 }  // namespace
 
 void CompiledQuery::run(const Context& context, const RowSink& sink) {
+  Turn whole = Turn::whole();
+  do_whole(work(context, sink, whole), whole);
+}
+
+async::Task<void> CompiledQuery::gather(const Context& context, std::vector<SortableRow>& rows, Turn& turn) {
+  if (branches.size() != 1) {
+    co_await united(context, *this, rows, turn);
+    co_return;
+  }
+  const PlanSink take = [&](Row& out, Row& keys) {
+    rows.push_back({std::move(out), key_of_items(keys, query->order)});
+    return true;
+  };
+  co_await branches[0]->run(context, take, turn);
+}
+
+async::Task<void> CompiledQuery::work(const Context& context, const RowSink& sink, Turn& turn) {
   const std::uint64_t skip = row_number(context, query->offset).value_or(0);
-  const auto fetch = row_number(context, query->fetch);
+  std::optional<std::uint64_t> limit = row_number(context, query->fetch);
+  std::uint64_t given = 0;
   if (branches.size() == 1 && query->order.empty() && !branches[0]->select().top_percent) {
     const auto top = branches[0]->top(context);
-    std::uint64_t given = 0;
-    if (top && *top == 0) return;
-    branches[0]->run(context, [&](Row& out, Row&) {
+    if (top && *top == 0) co_return;
+    const PlanSink give = [&](Row& out, Row&) {
       ++given;
       return sink(out) && (!top || given < *top);
-    });
-    return;
+    };
+    co_await branches[0]->run(context, give, turn);
+    co_return;
   }
-  std::vector<SortedRow> rows;
-  std::optional<std::uint64_t> limit = fetch;
+  std::vector<SortableRow> rows;
+  co_await gather(context, rows, turn);
   if (branches.size() == 1) {
-    branches[0]->run(context, [&](Row& out, Row& keys) {
-      rows.push_back({std::move(out), key_of_items(keys, query->order)});
-      return true;
-    });
     if (const auto top = branches[0]->top(context)) limit = top;
     if (branches[0]->select().top_percent) {
       const double percent = convert(constant_value(context, branches[0]->select().top), make_type(Kind::float8)).real;
       limit = static_cast<std::uint64_t>(static_cast<double>(rows.size()) * percent / 100.0 + 0.999999);
     }
-  } else {
-    rows = united(context, *this);
   }
-  if (!query->order.empty()) sort_rows(rows);
-  std::uint64_t given = 0;
-  for (std::uint64_t i = skip; i < rows.size() && (!limit || given < *limit); ++i, ++given)
-    if (!sink(rows[i].out)) return;
+  if (!query->order.empty()) co_await sort_rows(rows, turn);
+  for (std::uint64_t i = skip; i < rows.size() && (!limit || given < *limit); ++i, ++given) {
+    if (!sink(rows[i].out)) co_return;
+    co_await turn.pass();
+  }
 }
 
-std::optional<SortedRows> CompiledQuery::run_sorted(const Context& context,
-                                                    const std::function<void(const Row&, ByteBuffer&)>& encode) {
-  if (branches.size() != 1 || query->order.empty() || branches[0]->select().top_percent) return std::nullopt;
-  if (query->offset != nullptr) return std::nullopt;
-  SortedRows rows(branches[0]->top(context));
+bool CompiledQuery::is_sortable() const {
+  return branches.size() == 1 && !query->order.empty() && !branches[0]->select().top_percent &&
+         query->offset == nullptr;
+}
+
+async::Task<void> CompiledQuery::work_sorted(const Context& context, const EncodeRow& encode, SortedRows& rows,
+                                             Turn& turn) {
+  rows.keep(branches[0]->top(context));
   ByteBuffer row;
-  branches[0]->run(context, [&](Row& out, Row& keys) {
+  const PlanSink take = [&](Row& out, Row& keys) {
     row.clear();
     encode(out, row);
     rows.add(key_of_items(keys, query->order), row.view());
     return true;
-  });
-  rows.sort();
-  return rows;
-}
-
-namespace {
-
-// SELECT columns FROM one table WHERE …, as it stands.
-class TableStream : public RowSource {
- public:
-  TableStream(const Context& context, CompiledQuery& query, const std::vector<Type>& types,
-              const std::vector<tds::TypeInfo>& wire)
-      : context_(context),
-        plan_(*query.branches[0]),
-        scan_(context, plan_.levels()[0].data, plan_.levels()[0].mode),
-        types_(types),
-        wire_(wire),
-        limit_(plan_.top(context)) {
-    const RangeVariable& v = plan_.scope().variables[0];
-    seek(seek_conditions(v, 0, plan_.conditions()));
-    const Layout& layout = v.data->layout();
-    for (std::size_t i = 0; i < wire.size(); ++i) {
-      const Expr& e = *plan_.items()[i];
-      Item item;
-      const int stored =
-          e.kind == ExprKind::column && e.depth == 0 ? v.columns[static_cast<std::size_t>(e.column)].stored : -1;
-      if (stored >= 0) {
-        const StoredColumn& c = layout[static_cast<std::size_t>(stored)];
-        if (c.info == wire[i]) {
-          item.copied = stored;
-        } else if (c.framing == Framing::length8 && framing_of(wire[i]) == Framing::fixed) {
-          item.copied = stored;
-          item.without_length = true;
-        }
-        needed_ = std::max(needed_, static_cast<std::size_t>(stored) + 1);
-      }
-      items_.push_back(item);
-    }
-    starts_.resize(needed_ + 1);
-  }
-
-  bool next(ByteBuffer& out) override {
-    if (limit_ && given_ >= *limit_) return false;
-    RangeVariable& v = plan_.scope().variables[0];
-    Evaluator evaluator(context_, &plan_.scope());
-    for (;;) {
-      if (!scan_.next(v.row, v.id)) return false;
-      v.null_row = false;
-      bool wanted = true;
-      for (const ExprPtr& e : plan_.conditions()) wanted = wanted && evaluator.test(e) == Truth::yes;
-      if (wanted) break;
-    }
-    ++given_;
-    write(v, evaluator, out);
-    return true;
-  }
-
- private:
-  void seek(std::vector<ExprPtr> conditions) {
-    if (conditions.empty()) return;
-    scan_.seek([this, conditions = std::move(conditions)](ByteView row, RowId id) {
-      RangeVariable& v = plan_.scope().variables[0];
-      v.row = row;
-      v.id = id;
-      v.null_row = false;
-      Evaluator evaluator(context_, &plan_.scope());
-      return std::all_of(conditions.begin(), conditions.end(),
-                         [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
-    });
-  }
-
-  struct Item {
-    int copied = -1;
-    bool without_length = false;
   };
-
-  void write(const RangeVariable& v, Evaluator& evaluator, ByteBuffer& out) {
-    const Layout& layout = v.data->layout();
-    const std::uint8_t* at = v.row.data();
-    for (std::size_t i = 0; i < needed_; ++i) {
-      starts_[i] = at;
-      at += value_size(layout[i].info, layout[i].framing, at);
-    }
-    starts_[needed_] = at;
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      if (items_[i].copied < 0) {
-        const Value value = evaluator.eval(plan_.items()[i]);
-        encode_value(value.type == types_[i] ? value : convert(value, types_[i]), wire_[i], out);
-        continue;
-      }
-      const auto column = static_cast<std::size_t>(items_[i].copied);
-      const std::uint8_t* from = starts_[column] + (items_[i].without_length ? 1 : 0);
-      out.append(ByteView{from, static_cast<std::size_t>(starts_[column + 1] - from)});
-    }
-  }
-
-  const Context context_;
-  SelectPlan& plan_;
-  TableScan scan_;
-  std::vector<Type> types_;
-  std::vector<tds::TypeInfo> wire_;
-  std::vector<Item> items_;
-  std::vector<const std::uint8_t*> starts_;
-  std::size_t needed_ = 0;
-  std::optional<std::uint64_t> limit_;
-  std::uint64_t given_ = 0;
-};
-
-}  // namespace
-
-std::unique_ptr<RowSource> CompiledQuery::stream(const Context& context, const std::vector<Type>& types,
-                                                 const std::vector<tds::TypeInfo>& wire) {
-  if (branches.size() != 1 || !query->order.empty() || query->offset != nullptr) return nullptr;
-  SelectPlan& plan = *branches[0];
-  if (!plan.plain() || plan.select().top_percent || plan.levels().size() != 1 || plan.levels()[0].data == nullptr)
-    return nullptr;
-  return std::make_unique<TableStream>(context, *this, types, wire);
+  co_await branches[0]->run(context, take, turn);
+  co_await rows.sort(turn);
 }
 
 }  // namespace rowferry::sandbox::engine

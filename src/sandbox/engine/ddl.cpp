@@ -5,6 +5,7 @@
 
 #include "sandbox/engine/collation.hpp"
 #include "sandbox/engine/execute.hpp"
+#include "sandbox/engine/partitions.hpp"
 
 namespace rowferry::sandbox::engine {
 
@@ -65,6 +66,7 @@ ObjectPtr create_table(const Context& context, const ObjectName& name, TablePart
     def->period_end = def->find(parts.period_end);
   }
   if (parts.temporal) def->temporal = 2;
+  if (!parts.scheme.empty()) place_on_scheme(*def, name.object(), parts.scheme, parts.scheme_column, *place.database);
   if (const ColumnDef* c = def->identity_column(); c != nullptr)
     table->identity = std::make_shared<IdentityState>(IdentityState{c->identity->seed, false});
   table->data = make_data(*def);
@@ -258,6 +260,8 @@ Outcome execute_drop(const Context& context, const Drop& s) {
       drop_index(context, s, n);
     } else if (s.kind == "DATABASE") {
       drop_database(context, s, name.object());
+    } else if (s.kind.starts_with("PARTITION")) {
+      drop_partition(context, s.kind, name.object(), s.if_exists);
     } else if (s.kind == "SCHEMA") {
       drop_schema(context, s, name.object());
     } else {

@@ -5,6 +5,7 @@
 
 #include "sandbox/engine/collation.hpp"
 #include "sandbox/engine/execute.hpp"
+#include "sandbox/engine/partitions.hpp"
 #include "sandbox/engine/select_plan.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -210,6 +211,7 @@ void add_index(const Context&, TableDef& def, const Object& table, const KeySpec
     index.keys.push_back({at, descending});
   }
   for (const std::string& name : spec.included) index.included.push_back(column_named(def, name, table.name));
+  if (index.clustered && !spec.scheme.empty()) place_on_scheme(def, table.name, spec.scheme, spec.scheme_column, db);
   if (spec.constraint) {
     index.object_id = db.new_object_id();
     index.system_named = spec.name.empty();

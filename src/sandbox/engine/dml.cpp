@@ -18,6 +18,7 @@ bool has_hint(const std::vector<std::string>& hints, std::string_view hint) {
 }
 
 void lock_for_writing(const Context& context, const Object& table, const std::vector<std::string>& hints) {
+  check_snapshot_allowed(context, table);
   const bool whole = has_hint(hints, "TABLOCK") || has_hint(hints, "TABLOCKX");
   lock_table(context, table, whole ? LockMode::exclusive : LockMode::intent_exclusive, LockSpan::transaction);
 }
@@ -217,7 +218,8 @@ std::uint64_t insert_from_query(const Context& context, const ObjectPtr& table, 
   if (whole && whole->same_layout && !writer.needs_checks()) {
     const TransactionId me = transaction_of(context.session).id;
     bool all = table->data->keys().empty();
-    for (std::uint32_t b = 0; all && b < whole->data->blocks().size(); ++b) all = whole->data->all_visible(b, me);
+    const View view(me, whole->mode == ReadMode::snapshot ? snapshot_of(context.session) : 0);
+    for (std::uint32_t b = 0; all && b < whole->data->blocks().size(); ++b) all = whole->data->all_visible(b, view);
     if (all) {
       count = take_blocks(context, table, *whole);
     } else {
@@ -351,7 +353,9 @@ Targeted targeted(const Context& context, const ObjectName& name, const std::vec
   }
   t.table = variables[t.variable].object;
   for (JoinLevel& level : t.plan->levels())
-    if (level.variable == t.variable && level.mode == ReadMode::dirty) level.mode = ReadMode::committed;
+    if (level.variable == t.variable &&
+        (level.mode == ReadMode::dirty || (level.mode == ReadMode::snapshot && context.settings().isolation != 5)))
+      level.mode = ReadMode::committed;
   lock_for_writing(context, *t.table, hints);
   return t;
 }

@@ -60,14 +60,26 @@ struct ReturnValue {
   ByteView value;  // in ROW framing
 };
 
-// Takes the answer of a request, in order. `row` values are a ROW token's body: every column in the framing of its
-// ColumnMeta. Views are valid during the call only.
+// Result rows as ROW tokens back to back: token byte and body, every column in the framing of its ColumnMeta.
+struct RowTokens {
+  static constexpr std::uint8_t token = 0xD1;
+  ByteBuffer bytes;
+  std::vector<std::uint32_t> ends;
+  std::size_t rows() const noexcept { return ends.size(); }
+  void end_row() { ends.push_back(static_cast<std::uint32_t>(bytes.size())); }
+  void clear() {
+    bytes.clear();
+    ends.clear();
+  }
+};
+
+// Takes the answer of a request, in order. Views are valid during the call only.
 class ResultWriter {
  public:
   virtual ~ResultWriter() = default;
   virtual void columns(const Columns& columns) = 0;
   virtual void order(const std::vector<std::uint16_t>& columns) = 0;  // ORDER token, columns from 1
-  virtual void row(ByteView values) = 0;
+  virtual void rows(const RowTokens& rows) = 0;
   virtual void done(const Done& done) = 0;
   virtual void message(const Message& message) = 0;
   virtual void env_change(const EnvChange& change) = 0;
@@ -75,6 +87,8 @@ class ResultWriter {
   virtual void return_value(const ReturnValue& value) = 0;
   // True: the engine stops producing rows and step() returns Step::full.
   virtual bool full() const = 0;
+  // At most so many rows are to be given at once.
+  virtual std::size_t rows_max() const { return ~std::size_t{0}; }
 };
 
 enum class Step : std::uint8_t {
@@ -246,6 +260,8 @@ class Server {
   std::unique_ptr<Session> open_session(SessionInfo info);
   // Called with the spid of a session whose wait may be over, from inside another session's call: only note or post it.
   void on_wake(std::function<void(int)> handler);
+  // Called with the spid of a session that KILL names, likewise: end it soon.
+  void on_kill(std::function<void(int)> handler);
   const Options& options() const noexcept;
   static constexpr std::uint8_t product_major = 16;
   static constexpr std::uint8_t product_minor = 0;

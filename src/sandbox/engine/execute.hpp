@@ -34,6 +34,7 @@ Outcome execute_create_table(const Context& context, CreateTable& s);
 Outcome execute_create_index(const Context& context, CreateIndex& s);
 Outcome execute_create_text(const Context& context, const CreateText& s);
 Outcome execute_create_named(const Context& context, const CreateNamed& s);
+Outcome execute_create_partition(const Context& context, CreatePartition& s);  // partitions.cpp
 Outcome execute_drop(const Context& context, const Drop& s);
 Outcome execute_alter_table(const Context& context, AlterTable& s);
 Outcome execute_alter_database(const Context& context, const AlterDatabase& s);
@@ -69,6 +70,7 @@ Outcome execute_transaction(const Context& context, TransactionStatement& s);
 Outcome execute_declare(const Context& context, Declare& s);
 Outcome execute_use(const Context& context, const std::string& database);
 Outcome execute_dbcc(const Context& context, Dbcc& s);
+Outcome execute_kill(const Context& context, Kill& s);
 Outcome execute_raise_error(const Context& context, RaiseError& s);
 [[noreturn]] void execute_throw(const Context& context, Throw& s);
 Outcome execute_waitfor(const Context& context, WaitFor& s);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sandbox/engine/row_filter.hpp"
 #include "sandbox/engine/select_plan.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -273,18 +274,19 @@ void SelectPlan::prepare_equalities(JoinLevel& level, std::size_t index) {
   }
 }
 
-void SelectPlan::fill(const Context& context, JoinLevel& level) {
-  if (level.data != nullptr || level.filled) return;
+async::Task<void> SelectPlan::fill(const Context& context, JoinLevel& level, Turn& turn) {
+  if (level.data != nullptr || level.filled) co_return;
   level.rows.clear();
   level.hashed = false;
   level.places.clear();
   if (level.query != nullptr) {
-    level.query->run(context, [&](Row& row) {
+    const RowSink keep = [&](Row& row) {
       level.rows.push_back(std::move(row));
       return true;
-    });
+    };
+    co_await level.query->work(context, keep, turn);
     level.filled = !level.query->correlated && !level.apply;
-    return;
+    co_return;
   }
   Evaluator evaluator(context, &scope_);
   const auto& columns = scope_.variables[level.variable].columns;
@@ -296,43 +298,63 @@ void SelectPlan::fill(const Context& context, JoinLevel& level) {
   level.filled = true;
 }
 
-void SelectPlan::build_hash(const Context& context, JoinLevel& level) {
+async::Task<void> SelectPlan::build_hash(const Context& context, JoinLevel& level, Turn& turn) {
   RangeVariable& v = scope_.variables[level.variable];
+  std::vector<ExprPtr> columns;
+  for (const JoinLevel::Equal& e : level.equal) {
+    columns.push_back(std::make_shared<Expr>());
+    columns.back()->kind = ExprKind::column;
+    columns.back()->source = static_cast<int>(level.variable);
+    columns.back()->column = e.column;
+  }
+  Evaluator evaluator(context, &scope_);
   const auto add = [&](std::uint64_t place) {
     std::string key;
-    Evaluator evaluator(context, &scope_);
-    for (const JoinLevel::Equal& e : level.equal) {
-      Expr column;
-      column.kind = ExprKind::column;
-      column.source = static_cast<int>(level.variable);
-      column.column = e.column;
-      const Value value = evaluator.eval(std::make_shared<Expr>(column));
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Value value = evaluator.eval(columns[i]);
       if (value.null) return;
-      append_key(convert(value, e.type), key);
+      append_key(convert(value, level.equal[i].type), key);
     }
     level.places.emplace(TableData::hash_of(key), place);
   };
+  level.places.clear();
   v.null_row = false;
   if (level.data != nullptr) {
-    TableScan scan(context, level.data, level.mode);
+    level.scan = TableScan(context, level.data, level.mode);
     v.values = nullptr;
-    while (scan.next(v.row, v.id)) add(v.id.packed());
+    while (level.scan.next(v.row, v.id)) {
+      add(v.id.packed());
+      co_await turn.pass();
+    }
   } else {
     for (std::size_t i = 0; i < level.rows.size(); ++i) {
       v.values = &level.rows[i];
       add(i);
+      co_await turn.pass();
     }
   }
   level.hashed = true;
+}
+
+// What the loops need that does not depend on the row at hand.
+async::Task<void> SelectPlan::prepare(const Context& context, Turn& turn) {
+  for (JoinLevel& level : levels_) {
+    level.kept.clear();
+    if (level.apply) continue;
+    co_await fill(context, level, turn);
+    if (!level.equal.empty() && !level.hashed) co_await build_hash(context, level, turn);
+  }
 }
 
 // Puts the variable on each candidate row in turn; false ends the whole.
 bool SelectPlan::scan_level(const Context& context, std::size_t index, const std::function<bool()>& each) {
   JoinLevel& level = levels_[index];
   RangeVariable& v = scope_.variables[level.variable];
-  if (level.apply) level.filled = false;
-  if (level.data == nullptr) fill(context, level);
+  v.null_row = false;
   if (level.apply) {
+    level.filled = false;
+    Turn whole = Turn::whole();
+    do_whole(fill(context, level, whole), whole);
     level.kept.push_back(std::move(level.rows));
     level.rows.clear();
     for (const Row& row : level.kept.back()) {
@@ -343,7 +365,6 @@ bool SelectPlan::scan_level(const Context& context, std::size_t index, const std
     return true;
   }
   if (!level.equal.empty()) {
-    if (!level.hashed) build_hash(context, level);
     std::string key;
     Evaluator evaluator(context, &scope_);
     for (const JoinLevel::Equal& e : level.equal) {
@@ -356,7 +377,7 @@ bool SelectPlan::scan_level(const Context& context, std::size_t index, const std
       v.null_row = false;
       if (level.data != nullptr) {
         v.id = RowId::unpack(at->second);
-        v.row = level.data->row(v.id);
+        v.row = level.scan.row(v.id);
         v.values = nullptr;
       } else {
         v.values = &level.rows[at->second];
@@ -366,22 +387,11 @@ bool SelectPlan::scan_level(const Context& context, std::size_t index, const std
     return true;
   }
   if (level.data != nullptr) {
-    TableScan scan(context, level.data, level.mode);
     Evaluator evaluator(context, &scope_);
-    const std::vector<ExprPtr> sought = seek_conditions(v, level.variable, level.where);
-    if (!sought.empty()) {
-      scan.seek([&](ByteView held, RowId place) {
-        v.values = nullptr;
-        v.null_row = false;
-        v.row = held;
-        v.id = place;
-        return std::all_of(sought.begin(), sought.end(),
-                           [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
-      });
-    }
+    begin_scan(context, level, evaluator);
     ByteView row;
     RowId id;
-    while (scan.next(row, id)) {
+    while (level.scan.next(row, id)) {
       v.values = nullptr;
       v.null_row = false;
       v.row = row;
@@ -398,38 +408,90 @@ bool SelectPlan::scan_level(const Context& context, std::size_t index, const std
   return true;
 }
 
+void SelectPlan::begin_scan(const Context& context, JoinLevel& level, Evaluator& evaluator) {
+  RangeVariable& v = scope_.variables[level.variable];
+  level.scan = TableScan(context, level.data, level.mode);
+  std::vector<ExprPtr> sought = seek_conditions(v, level.variable, level.where);
+  if (sought.empty()) return;
+  level.scan.seek([&v, &evaluator, sought = std::move(sought)](ByteView held, RowId place) {
+    v.values = nullptr;
+    v.null_row = false;
+    v.row = held;
+    v.id = place;
+    return std::all_of(sought.begin(), sought.end(), [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
+  });
+}
+
+namespace {
+
+bool all_hold(Evaluator& evaluator, const std::vector<ExprPtr>& conditions) {
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
+}
+
+}  // namespace
+
 bool SelectPlan::loop(const Context& context, std::size_t index, const std::function<bool()>& visit) {
   if (index == levels_.size()) return visit();
   JoinLevel& level = levels_[index];
   Evaluator evaluator(context, &scope_);
-  const auto passes = [&](const std::vector<ExprPtr>& list) {
-    return std::all_of(list.begin(), list.end(), [&](const ExprPtr& e) { return evaluator.test(e) == Truth::yes; });
-  };
   bool matched = false;
   const bool more = scan_level(context, index, [&] {
-    if (!passes(level.on)) return true;
+    if (!all_hold(evaluator, level.on)) return true;
     matched = true;
-    if (!passes(level.where)) return true;
-    return loop(context, index + 1, visit);
+    return !all_hold(evaluator, level.where) || loop(context, index + 1, visit);
   });
   if (!more) return false;
   if (matched || level.join != JoinKind::left) return true;
   RangeVariable& v = scope_.variables[level.variable];
   v.null_row = true;
   v.values = nullptr;
-  return !passes(level.where) || loop(context, index + 1, visit);
+  return !all_hold(evaluator, level.where) || loop(context, index + 1, visit);
+}
+
+// The outermost loop may be left off between two rows; a subquery's rows are looked up by hash where they can be.
+async::Task<void> SelectPlan::each_row(const Context& context, const std::function<bool()>& visit, Turn& turn) {
+  Evaluator evaluator(context, &scope_);
+  if (levels_.empty()) {
+    if (all_hold(evaluator, conditions_)) visit();
+    co_return;
+  }
+  co_await prepare(context, turn);
+  JoinLevel& outer = levels_[0];
+  const bool plain = !outer.apply && outer.equal.empty() && outer.on.empty() && outer.join != JoinKind::left;
+  if (!plain) {
+    loop(context, 0, visit);
+    co_return;
+  }
+  RangeVariable& v = scope_.variables[outer.variable];
+  v.null_row = false;
+  if (outer.data == nullptr) {
+    for (const Row& row : outer.rows) {
+      v.values = &row;
+      v.null_row = false;
+      if (all_hold(evaluator, outer.where) && !loop(context, 1, visit)) co_return;
+      co_await turn.pass();
+    }
+    co_return;
+  }
+  v.values = nullptr;
+  RowFilter filter(context, scope_, outer.variable, outer.where);
+  begin_scan(context, outer, evaluator);
+  ByteView row;
+  RowId id;
+  while (outer.scan.next(row, id)) {
+    v.values = nullptr;
+    v.null_row = false;
+    v.row = row;
+    v.id = id;
+    if (filter.passes(row) && !loop(context, 1, visit)) co_return;
+    co_await turn.pass();
+  }
 }
 
 void SelectPlan::for_each_row(const Context& context, const std::function<bool()>& visit) {
-  if (levels_.empty()) {
-    Evaluator evaluator(context, &scope_);
-    for (const ExprPtr& e : conditions_)
-      if (evaluator.test(e) != Truth::yes) return;
-    visit();
-    return;
-  }
-  for (JoinLevel& level : levels_) level.kept.clear();
-  loop(context, 0, visit);
+  Turn whole = Turn::whole();
+  do_whole(each_row(context, visit, whole), whole);
 }
 
 Snapshot SelectPlan::snapshot() const {

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "sandbox/engine/collation.hpp"
+#include "sandbox/engine/partitions.hpp"
 
 namespace rowferry::sandbox::engine {
 
@@ -74,10 +75,23 @@ Value call_lazy(Evaluator& evaluator, const Expr& e) {
   return Value::of_null(e.type);
 }
 
+// [database.]$PARTITION.function(value)
+bool is_partition_call(const Expr& e) {
+  return e.name.size() > 1 && fold_name(e.name[e.name.size() - 2]) == "$partition";
+}
+
 }  // namespace
 
 void bind_function(Evaluator& evaluator, Expr& e) {
   const std::string shown = fold_name(e.name.back());
+  if (is_partition_call(e)) {
+    if (e.args.size() != 1) raise(174, 15, 1, "The $PARTITION function requires 1 argument(s).", Reach::batch);
+    evaluator.bind(e.args[0]);
+    partition_function(evaluator.context(), e.name);
+    e.type = int_type();
+    e.nullable = true;
+    return;
+  }
   if (e.name.size() > 1) {
     const bool system = fold_name(e.name[e.name.size() - 2]) == "sys";
     if (!system) {
@@ -114,6 +128,10 @@ void bind_function(Evaluator& evaluator, Expr& e) {
 
 Value call_function(Evaluator& evaluator, const Expr& e) {
   if (is_lazy(e.name[0])) return call_lazy(evaluator, e);
+  if (is_partition_call(e)) {
+    const auto function = partition_function(evaluator.context(), e.name);
+    return Value::of_int(function->number_of(convert(evaluator.eval(e.args[0]), function->type)));
+  }
   const Function* f = find_function(e.name[0]);
   Arguments args;
   const std::size_t skip = takes_date_part(e.name[0]) ? 1 : 0;

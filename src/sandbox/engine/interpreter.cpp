@@ -69,6 +69,8 @@ struct Dispatch {
   Outcome operator()(Execute& s) const { return execute_call(context, s); }
   Outcome operator()(InsertBulk& s) const { return execute_insert_bulk(context, s); }
   Outcome operator()(Dbcc& s) const { return execute_dbcc(context, s); }
+  Outcome operator()(CreatePartition& s) const { return execute_create_partition(context, s); }
+  Outcome operator()(Kill& s) const { return execute_kill(context, s); }
   Outcome operator()(RaiseError& s) const { return execute_raise_error(context, s); }
   Outcome operator()(Throw& s) const { execute_throw(context, s); }
   Outcome operator()(WaitFor& s) const { return execute_waitfor(context, s); }
@@ -351,15 +353,21 @@ bool is_control_flow(const Statement& s) {
          std::holds_alternative<CatchEnd>(s.what) || std::holds_alternative<Return>(s.what);
 }
 
-// Gives rows while the writer takes them. True: all given.
+// Gives rows while the writer takes them and the portion lasts. True: all given.
 bool drain(const Context& context) {
   SessionState& s = context.session;
   const auto limit = static_cast<std::uint64_t>(s.settings.rowcount);
   while (!context.writer.full()) {
-    s.row_buffer.clear();
-    if ((limit != 0 && s.rows_sent >= limit) || !s.rows->next(s.row_buffer)) return true;
-    context.writer.row(s.row_buffer.view());
-    ++s.rows_sent;
+    if (limit != 0 && s.rows_sent >= limit) return true;
+    s.row_tokens.clear();
+    const std::uint64_t left = limit == 0 ? ~std::uint64_t{0} : limit - s.rows_sent;
+    const RowSource::Pull pull =
+        s.rows->fill(s.row_tokens, std::min<std::uint64_t>(left, context.writer.rows_max()), s.turn);
+    s.waiting = false;
+    if (s.row_tokens.rows() != 0) context.writer.rows(s.row_tokens);
+    s.rows_sent += s.row_tokens.rows();
+    if (pull == RowSource::Pull::end) return true;
+    if (pull == RowSource::Pull::not_yet || s.turn.expired()) return false;
   }
   return false;
 }
@@ -459,8 +467,10 @@ void abandon_request(SessionState& session, ResultWriter& writer) {
 
 Progress run_step(SessionState& session, ResultWriter& writer) {
   Context context{session, *session.server, writer};
+  session.turn.begin();
   for (int turns = 0; session.active; ++turns) {
-    if (turns == limits::sandbox_statements_per_step) return {Step::full, 0, std::nullopt};
+    if (turns == limits::sandbox_statements_per_step || (turns != 0 && session.turn.expired()))
+      return {Step::full, 0, std::nullopt};
     int line = 1;
     bool dml = false;
     try {

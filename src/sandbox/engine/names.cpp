@@ -73,22 +73,37 @@ ObjectPtr find_table(const Context& context, const ObjectName& name) {
   return object;
 }
 
+void check_snapshot_allowed(const Context& context, const Object& table) {
+  if (table.temporary || context.settings().isolation != 5) return;
+  const auto database = context.server.database(table.database);
+  if (database != nullptr && database->snapshot_isolation) return;
+  raise(3952, 16, 1,
+        fmt::format("Snapshot isolation transaction failed accessing database '{}' because snapshot isolation is not "
+                    "allowed in this database. Use ALTER DATABASE to allow snapshot isolation.",
+                    table.database),
+        Reach::batch);
+}
+
 ReadMode lock_for_reading(const Context& context, const Object& table, const std::vector<std::string>& hints) {
   const auto has = [&](std::string_view hint) { return std::find(hints.begin(), hints.end(), hint) != hints.end(); };
   const int isolation = context.settings().isolation;
   if (has("TABLOCKX") || (has("XLOCK") && has("TABLOCK")))
     lock_table(context, table, LockMode::exclusive, LockSpan::transaction);
   if (has("UPDLOCK") || has("XLOCK")) lock_table(context, table, LockMode::update, LockSpan::transaction);
-  if (isolation == 5 && !table.temporary)
-    raise(3952, 16, 1,
-          fmt::format("Snapshot isolation transaction failed accessing database '{}' because snapshot isolation is not "
-                      "allowed in this database. Use ALTER DATABASE to allow snapshot isolation.",
-                      table.database),
-          Reach::batch);
+  const auto database = table.temporary ? nullptr : context.server.database(table.database);
+  check_snapshot_allowed(context, table);
   const bool dirty = has("NOLOCK") || has("READUNCOMMITTED") ||
                      (isolation == 1 && !has("READCOMMITTED") && !has("HOLDLOCK") && !has("SERIALIZABLE"));
   if (dirty) return ReadMode::dirty;
-  const bool hold = has("HOLDLOCK") || has("SERIALIZABLE") || has("REPEATABLEREAD") || isolation >= 3;
+  const bool locking = has("READCOMMITTEDLOCK") || has("HOLDLOCK") || has("SERIALIZABLE") || has("REPEATABLEREAD") ||
+                       has("READPAST") || has("UPDLOCK") || has("XLOCK") || has("TABLOCKX");
+  const bool versions =
+      database != nullptr && !locking && (isolation == 5 || (isolation == 2 && database->read_committed_snapshot));
+  if (versions) {
+    take_snapshot(context.session, isolation == 5);
+    return ReadMode::snapshot;
+  }
+  const bool hold = has("HOLDLOCK") || has("SERIALIZABLE") || has("REPEATABLEREAD") || isolation == 3 || isolation == 4;
   if (hold) {
     lock_table(context, table, LockMode::shared,
                context.session.transaction != nullptr ? LockSpan::transaction : LockSpan::statement);
@@ -158,40 +173,6 @@ std::vector<ExprPtr> seek_conditions(const RangeVariable& variable, std::size_t 
     if (leads) return found;
   }
   return {};
-}
-
-TableScan::TableScan(const Context& context, std::shared_ptr<TableData> data, ReadMode mode)
-    : session_(&context.session), data_(std::move(data)), mode_(mode), me_(transaction_id(context.session)) {
-  for (const BlockSlot& slot : data_->blocks()) ends_.push_back(static_cast<std::uint32_t>(slot.rows->ends.size()));
-}
-
-bool TableScan::next(ByteView& row, RowId& id) {
-  while (at_.block < ends_.size()) {
-    const BlockSlot& slot = data_->blocks()[at_.block];
-    const std::uint32_t end = std::min(ends_[at_.block], static_cast<std::uint32_t>(slot.rows->ends.size()));
-    if (at_.row >= end) {
-      at_ = {at_.block + 1, 0};
-      continue;
-    }
-    bool take = true;
-    if (!data_->all_visible(at_.block, me_)) {
-      TransactionId other = 0;
-      const Sight sight = data_->sight(at_, me_, &other);
-      if (sight == Sight::gone) {
-        take = false;
-      } else if (sight != Sight::visible) {
-        const bool wanted = !may_match_ || may_match_(slot.rows->row(at_.row), at_);
-        if (wanted && mode_ == ReadMode::committed) block_on_transaction(*session_->server, other);
-        take = mode_ == ReadMode::dirty && sight == Sight::inserted_by_other;
-      }
-    }
-    id = at_;
-    ++at_.row;
-    if (!take) continue;
-    row = slot.rows->row(id.row);
-    return true;
-  }
-  return false;
 }
 
 }  // namespace rowferry::sandbox::engine

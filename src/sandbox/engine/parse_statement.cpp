@@ -219,10 +219,13 @@ void Parser::simple_statement(Statement& s) {
     small_statement(s);
   } else if (is("EXEC") || is("EXECUTE")) {
     execute_statement(s);
-  } else if (is("GRANT") || is("REVOKE") || is("DENY") || is("CHECKPOINT") || is("RECONFIGURE") || is("KILL")) {
+  } else if (is("GRANT") || is("REVOKE") || is("DENY") || is("CHECKPOINT") || is("RECONFIGURE")) {
     next();
     skip_statement();
     put<Ignored>(s);
+  } else if (accept("KILL")) {
+    put<Kill>(s).session = expression();
+    skip_statement();
   } else if (is("MERGE")) {
     raise_unsupported("MERGE");
   } else if (is_name()) {  // a procedure's name alone, as the first statement of a batch

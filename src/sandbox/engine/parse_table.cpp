@@ -50,10 +50,16 @@ void Parser::index_options(KeySpec& key) {
       if (option == "IGNORE_DUP_KEY") key.ignore_dup_key = true;
     }
   }
-  if (accept("ON")) {  // a filegroup or partition scheme: there is one place only
-    name();
-    if (is_symbol("(")) skip_parentheses();
-  }
+  if (accept("ON")) on_place(key.scheme, key.scheme_column);
+}
+
+// A filegroup, of which there is one only, or a partition scheme and its column.
+void Parser::on_place(std::string& scheme, std::string& column) {
+  std::string place = name();
+  if (!accept_symbol("(")) return;
+  scheme = std::move(place);
+  column = name();
+  expect_symbol(")");
 }
 
 void Parser::key_tail(KeySpec& key) {
@@ -286,10 +292,7 @@ void Parser::create_statement(Statement& s) {
     expect_symbol("(");
     table_elements(t.parts);
     expect_symbol(")");
-    if (accept("ON") || accept("TEXTIMAGE_ON")) {
-      name();
-      if (is_symbol("(")) skip_parentheses();
-    }
+    if (accept("ON")) on_place(t.parts.scheme, t.parts.scheme_column);
     if (accept("TEXTIMAGE_ON")) name();
     if (is("WITH") && is_symbol("(", 1)) {
       t.parts.temporal = source_text(here().begin, text_.size()).find("SYSTEM_VERSIONING") != std::string::npos;
@@ -330,9 +333,44 @@ void Parser::create_statement(Statement& s) {
   }
   const bool unique = accept("UNIQUE");
   if (is("INDEX") || is("CLUSTERED") || is("NONCLUSTERED") || is("COLUMNSTORE")) return create_index(s, unique);
-  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE") || is("PARTITION"))
+  if (accept("PARTITION")) return create_partition(s);
+  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE"))
     raise_unsupported("CREATE " + upper_ascii(here().text));
   syntax_error();
+}
+
+void Parser::create_partition(Statement& s) {
+  CreatePartition& c = put<CreatePartition>(s);
+  c.scheme = accept("SCHEME");
+  if (!c.scheme) expect("FUNCTION");
+  c.name = name();
+  if (c.scheme) {
+    expect("AS");
+    expect("PARTITION");
+    c.function = name();
+    c.all = accept("ALL");
+    expect("TO");
+    expect_symbol("(");
+    do {
+      name();
+      ++c.filegroups;
+    } while (accept_symbol(","));
+    expect_symbol(")");
+    return;
+  }
+  std::string user_type;
+  expect_symbol("(");
+  data_type(c.type, user_type, false);
+  expect_symbol(")");
+  expect("AS");
+  expect("RANGE");
+  c.right = accept("RIGHT");
+  if (!c.right) accept("LEFT");
+  expect("FOR");
+  expect("VALUES");
+  expect_symbol("(");
+  if (!is_symbol(")")) c.boundaries = expression_list();
+  expect_symbol(")");
 }
 
 void Parser::create_index(Statement& s, bool unique) {
@@ -393,6 +431,7 @@ void Parser::drop_statement(Statement& s) {
     put<Ignored>(s);
     return;
   }
+  if (d.kind == "PARTITION") d.kind += " " + word();
   d.if_exists = accept_all({"IF", "EXISTS"});
   do {
     d.names.push_back(object_name());

@@ -134,6 +134,8 @@ class Parser {
   void create_statement(Statement& s);
   void alter_statement(Statement& s);
   void drop_statement(Statement& s);
+  void create_partition(Statement& s);
+  void on_place(std::string& scheme, std::string& column);
   void create_index(Statement& s, bool unique);
   void create_text(Statement& s, ObjectKind kind, std::size_t begin, bool alter, bool or_alter);
   void alter_table(Statement& s);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sandbox/engine/eval.hpp"
+#include "sandbox/engine/scan.hpp"
 #include "sandbox/engine/sort.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -22,28 +23,6 @@ struct OutputColumn {
 using Row = std::vector<Value>;
 // Takes a row; false ends the query.
 using RowSink = std::function<bool(Row&)>;
-
-enum class ReadMode : std::uint8_t { committed, dirty, skip_locked };
-
-// Goes over a base table's rows as they were when it began.
-class TableScan {
- public:
-  TableScan() = default;
-  TableScan(const Context& context, std::shared_ptr<TableData> data, ReadMode mode);
-  // The next visible row; false at the end. Throws WouldBlock at a row that another transaction holds.
-  bool next(ByteView& row, RowId& id);
-  // A held row for which this says no is passed over: an index would have led a seek past it.
-  void seek(std::function<bool(ByteView row, RowId id)> may_match) { may_match_ = std::move(may_match); }
-
- private:
-  const SessionState* session_ = nullptr;
-  std::shared_ptr<TableData> data_;
-  ReadMode mode_ = ReadMode::committed;
-  TransactionId me_ = 0;
-  RowId at_;
-  std::vector<std::uint32_t> ends_;  // rows per block at the beginning
-  std::function<bool(ByteView, RowId)> may_match_;
-};
 
 // Of the conditions, those that an index of the variable's table can seek by: key column = expression of nothing else
 // in this scope, its first key column among them; else none.
@@ -62,18 +41,26 @@ struct CompiledQuery {
   std::vector<std::vector<CommonTable>> common;
   bool correlated = false;
 
-  // Everything, in order, with OFFSET and FETCH.
+  // Everything, in order, with OFFSET and FETCH; the first at once, the others in portions. The context and what is
+  // called must outlive the work.
   void run(const Context& context, const RowSink& sink);
-  // One SELECT with ORDER BY, its rows kept encoded; nothing for other queries.
-  std::optional<SortedRows> run_sorted(const Context& context,
-                                       const std::function<void(const Row&, ByteBuffer&)>& encode);
+  async::Task<void> work(const Context& context, const RowSink& sink, Turn& turn);
+  // One SELECT with ORDER BY, its rows kept encoded.
+  bool is_sortable() const;
+  using EncodeRow = std::function<void(const Row&, ByteBuffer&)>;
+  async::Task<void> work_sorted(const Context& context, const EncodeRow& encode, SortedRows& rows, Turn& turn);
   // A plain scan of one table that can be pulled row by row; nullptr when it is not.
   std::unique_ptr<RowSource> stream(const Context& context, const std::vector<Type>& types,
                                     const std::vector<tds::TypeInfo>& wire);
+
+ private:
+  async::Task<void> gather(const Context& context, std::vector<struct SortableRow>& rows, Turn& turn);
 };
 
 // Takes the locks that reading or writing a table needs; gives the read mode.
 ReadMode lock_for_reading(const Context& context, const Object& table, const std::vector<std::string>& hints);
+// Raises 3952 where the session reads or writes under SNAPSHOT and the table's database does not allow it.
+void check_snapshot_allowed(const Context& context, const Object& table);
 void lock_table(const Context& context, const Object& table, LockMode mode, LockSpan span);
 std::string lock_resource(const Object& table);
 

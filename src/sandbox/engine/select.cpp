@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/limits.hpp"
 #include "sandbox/engine/collation.hpp"
 #include "sandbox/engine/execute.hpp"
 #include "sandbox/engine/select_plan.hpp"
@@ -22,35 +23,22 @@ Type sent_type(const Context& context, const Type& type) {
   return nvarchar_type(type.length, type.collation);
 }
 
+// Rows that are there already.
 class StoredRows : public RowSource {
  public:
-  ByteBuffer bytes;
-  std::vector<std::size_t> ends;
-  bool next(ByteBuffer& row) override {
-    if (at_ == ends.size()) return false;
-    const std::size_t begin = at_ == 0 ? 0 : ends[at_ - 1];
-    row.append(ByteView{bytes.data() + begin, ends[at_] - begin});
-    ++at_;
-    return true;
+  SortedRows rows;
+
+  Pull fill(RowTokens& out, std::size_t rows_max, Turn&) override {
+    while (at_ < rows.size()) {
+      if (out.rows() >= rows_max || out.bytes.size() >= limits::sandbox_rows_bytes) return Pull::rows;
+      out.bytes.push(RowTokens::token);
+      out.bytes.append(rows.row(at_++));
+      out.end_row();
+    }
+    return Pull::end;
   }
 
  private:
-  std::size_t at_ = 0;
-};
-
-class OrderedRows : public RowSource {
- public:
-  OrderedRows(SortedRows rows, std::size_t limit)
-      : rows_(std::move(rows)), end_(limit == 0 ? rows_.size() : std::min(limit, rows_.size())) {}
-  bool next(ByteBuffer& row) override {
-    if (at_ == end_) return false;
-    row.append(rows_.row(at_++));
-    return true;
-  }
-
- private:
-  SortedRows rows_;
-  std::size_t end_;
   std::size_t at_ = 0;
 };
 
@@ -78,7 +66,7 @@ class OwningStream : public RowSource {
   OwningStream(std::shared_ptr<CompiledQuery> query, std::unique_ptr<RowSource> inner)
       : query_(std::move(query)), inner_(std::move(inner)) {}
   ~OwningStream() override { inner_.reset(); }
-  bool next(ByteBuffer& row) override { return inner_->next(row); }
+  Pull fill(RowTokens& out, std::size_t rows_max, Turn& turn) override { return inner_->fill(out, rows_max, turn); }
 
  private:
   std::shared_ptr<CompiledQuery> query_;
@@ -113,6 +101,62 @@ void put_row(const Context& context, const Row& row, const Shape& shape, ByteBuf
     }
   }
 }
+
+// Rows that are all made, in portions, before the first is given. A wait for another session's lock begins it anew.
+class GatheredRows : public RowSource {
+ public:
+  GatheredRows(const Context& context, std::shared_ptr<CompiledQuery> query, Shape shape)
+      : context_(context),
+        query_(std::move(query)),
+        shape_(std::move(shape)),
+        rows_max_(static_cast<std::size_t>(context.settings().rowcount)) {
+    encode_ = [this](const Row& row, ByteBuffer& out) { put_row(context_, row, shape_, out); };
+    take_ = [this](Row& row) {
+      encoded_.clear();
+      put_row(context_, row, shape_, encoded_);
+      made_.rows.add({}, encoded_.view());
+      return rows_max_ == 0 || made_.rows.size() < rows_max_;
+    };
+  }
+
+  Pull fill(RowTokens& out, std::size_t rows_max, Turn& turn) override {
+    if (!done_ && !gather(turn)) return Pull::not_yet;
+    return made_.fill(out, rows_max, turn);
+  }
+
+ private:
+  bool gather(Turn& turn) {
+    try {
+      if (query_ == nullptr) query_ = compile_query(context_, ast_, nullptr);
+      if (!work_) {
+        work_.emplace(query_->is_sortable() ? query_->work_sorted(context_, encode_, made_.rows, turn)
+                                            : query_->work(context_, take_, turn));
+      }
+      done_ = work_->go(turn);
+    } catch (const WouldBlock&) {
+      work_.reset();
+      ast_ = query_ == nullptr ? ast_ : query_->query;
+      query_.reset();
+      made_.rows = SortedRows();
+      throw;
+    }
+    if (!done_) return false;
+    work_.reset();
+    return true;
+  }
+
+  const Context context_;
+  std::shared_ptr<CompiledQuery> query_;
+  QueryPtr ast_;
+  Shape shape_;
+  std::size_t rows_max_;
+  std::function<void(const Row&, ByteBuffer&)> encode_;
+  RowSink take_;
+  ByteBuffer encoded_;
+  StoredRows made_;
+  std::optional<Portions> work_;
+  bool done_ = false;
+};
 
 Outcome select_into(const Context& context, const ObjectName& name, CompiledQuery& query) {
   TableParts parts;
@@ -186,9 +230,11 @@ void send_rows(const Context& context, const std::vector<OutputColumn>& columns,
     return;
   }
   auto stored = std::make_unique<StoredRows>();
+  ByteBuffer encoded;
   for (const Row& row : rows) {
-    put_row(context, row, shape, stored->bytes);
-    stored->ends.push_back(stored->bytes.size());
+    encoded.clear();
+    put_row(context, row, shape, encoded);
+    stored->rows.add({}, encoded.view());
   }
   context.session.rows = std::move(stored);
 }
@@ -212,18 +258,8 @@ Outcome begin_select(const Context& context, SelectStatement& s) {
       cut = cut || (context.settings().textsize < whole_textsize && is_cut_by_textsize(t));
     if (auto stream = cut ? nullptr : query->stream(context, shape.types, shape.wire)) {
       rows = std::make_unique<OwningStream>(query, std::move(stream));
-    } else if (auto sorted = query->run_sorted(
-                   context, [&](const Row& row, ByteBuffer& out) { put_row(context, row, shape, out); })) {
-      rows = std::make_unique<OrderedRows>(std::move(*sorted), static_cast<std::size_t>(context.settings().rowcount));
     } else {
-      auto stored = std::make_unique<StoredRows>();
-      const auto limit = static_cast<std::size_t>(context.settings().rowcount);
-      query->run(context, [&](Row& row) {
-        put_row(context, row, shape, stored->bytes);
-        stored->ends.push_back(stored->bytes.size());
-        return limit == 0 || stored->ends.size() < limit;
-      });
-      rows = std::move(stored);
+      rows = std::make_unique<GatheredRows>(context, query, shape);
     }
   }
   context.writer.columns(shape.columns);

@@ -160,7 +160,7 @@ std::optional<std::uint64_t> SelectPlan::top(const Context& context) {
   return static_cast<std::uint64_t>(n);
 }
 
-bool SelectPlan::emit(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
+bool SelectPlan::emit(const Context& context, const PlanSink& sink) {
   Evaluator evaluator(context, &scope_);
   Row out, keys;
   out.reserve(items_.size());
@@ -170,34 +170,29 @@ bool SelectPlan::emit(const Context& context, const std::function<bool(Row&, Row
   return sink(out, keys);
 }
 
-void SelectPlan::run(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
-  if (!select_.distinct) {
-    if (grouped_) {
-      if (!run_counted(context, sink)) run_grouped(context, sink);
-    } else if (!windows_.empty()) {
-      run_windowed(context, sink);
-    } else {
-      for_each_row(context, [&] { return emit(context, sink); });
-    }
-    return;
-  }
+async::Task<void> SelectPlan::run(const Context& context, const PlanSink& sink, Turn& turn) {
   std::unordered_set<std::string> seen;
-  const auto once = [&](Row& out, Row& keys) {
-    std::string key;
-    for (const Value& v : out) append_key(v, key);
-    return !seen.insert(std::move(key)).second || sink(out, keys);
-  };
+  PlanSink once;
+  if (select_.distinct) {
+    once = [&](Row& out, Row& keys) {
+      std::string key;
+      for (const Value& v : out) append_key(v, key);
+      return !seen.insert(std::move(key)).second || sink(out, keys);
+    };
+  }
+  const PlanSink& to = select_.distinct ? once : sink;
   if (grouped_) {
-    run_grouped(context, once);
+    if (select_.distinct || !run_counted(context, to)) co_await run_grouped(context, to, turn);
   } else if (!windows_.empty()) {
-    run_windowed(context, once);
+    co_await run_windowed(context, to, turn);
   } else {
-    for_each_row(context, [&] { return emit(context, once); });
+    const std::function<bool()> visit = [&] { return emit(context, to); };
+    co_await each_row(context, visit, turn);
   }
 }
 
 // COUNT(*) of a whole table is known without reading it (and is all that is known of discarded rows).
-bool SelectPlan::run_counted(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
+bool SelectPlan::run_counted(const Context& context, const PlanSink& sink) {
   if (levels_.size() != 1 || levels_[0].data == nullptr || !conditions_.empty() || !select_.group_by.empty())
     return false;
   if (levels_[0].mode == ReadMode::skip_locked && levels_[0].data->discarded(0) == 0) return false;
@@ -209,6 +204,7 @@ bool SelectPlan::run_counted(const Context& context, const std::function<bool(Ro
   }
   const TableData& data = *levels_[0].data;
   const TransactionId me = transaction_id(context.session);
+  if (levels_[0].mode == ReadMode::snapshot && data.keeps_versions()) return false;
   if (levels_[0].mode == ReadMode::committed)
     if (const TransactionId other = data.touched_by_other(me); other != 0) block_on_transaction(context.server, other);
   const std::uint64_t count = levels_[0].mode == ReadMode::dirty ? data.count_dirty() : data.count(me);
@@ -224,7 +220,7 @@ bool SelectPlan::run_counted(const Context& context, const std::function<bool(Ro
   return true;
 }
 
-void SelectPlan::run_grouped(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
+async::Task<void> SelectPlan::run_grouped(const Context& context, const PlanSink& sink, Turn& turn) {
   struct Group {
     Row keys;
     std::vector<Accumulator> accumulators;
@@ -240,7 +236,7 @@ void SelectPlan::run_grouped(const Context& context, const std::function<bool(Ro
   if (first == 0) open({});
   Evaluator evaluator(context, &scope_);
   scope_.slots = nullptr;
-  for_each_row(context, [&] {
+  const std::function<bool()> add = [&] {
     std::size_t at = 0;
     if (first != 0) {
       std::string key;
@@ -255,7 +251,8 @@ void SelectPlan::run_grouped(const Context& context, const std::function<bool(Ro
     }
     for (Accumulator& a : groups[at].accumulators) a.add(evaluator);
     return true;
-  });
+  };
+  co_await each_row(context, add, turn);
   for (Group& g : groups) {
     Row slots = std::move(g.keys);
     for (const Accumulator& a : g.accumulators) slots.push_back(a.result(context));
@@ -263,85 +260,95 @@ void SelectPlan::run_grouped(const Context& context, const std::function<bool(Ro
     const bool wanted = select_.having == nullptr || evaluator.test(select_.having) == Truth::yes;
     const bool more = !wanted || emit(context, sink);
     scope_.slots = nullptr;
-    if (!more) return;
+    if (!more) co_return;
+    co_await turn.pass();
   }
 }
 
+namespace {
+
+bool is_ranking(const std::string& f) { return f == "ROW_NUMBER" || f == "RANK" || f == "DENSE_RANK" || f == "NTILE"; }
+
+// The tile of the n-th (from 0) of `total` rows: the first ones are larger by one.
+std::int64_t tile_of(std::int64_t n, std::int64_t total, std::int64_t tiles) {
+  const std::int64_t size = total / tiles, larger = total % tiles;
+  const std::int64_t border = larger * (size + 1);
+  return n < border ? n / (size + 1) + 1 : larger + (n - border) / std::max<std::int64_t>(1, size) + 1;
+}
+
+}  // namespace
+
 // Ranking functions, and aggregates over whole partitions or, with ORDER BY, up to the row's peers.
-void SelectPlan::run_windowed(const Context& context, const std::function<bool(Row&, Row&)>& sink) {
-  std::vector<Snapshot> rows;
-  for_each_row(context, [&] {
-    rows.push_back(snapshot());
-    return true;
-  });
+async::Task<void> SelectPlan::compute_window(const Context& context, std::size_t window,
+                                             const std::vector<Snapshot>& rows, std::vector<Row>& results, Turn& turn) {
   Evaluator evaluator(context, &scope_);
-  std::vector<Row> results(rows.size(), Row(windows_.size()));
-  for (std::size_t w = 0; w < windows_.size(); ++w) {
-    const Expr& call = *windows_[w];
-    std::map<std::string, std::vector<std::size_t>> partitions;
-    std::vector<Row> keys(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      restore(rows[i]);
-      std::string key;
-      for (const ExprPtr& p : call.partition) append_key(evaluator.eval(p), key);
-      partitions[key].push_back(i);
-      for (const OrderItem& o : call.ordering) keys[i].push_back(evaluator.eval(o.expr));
-    }
-    const auto compare = [&](std::size_t a, std::size_t b) {
-      for (std::size_t k = 0; k < call.ordering.size(); ++k) {
-        const int c = compare_for_order(keys[a][k], keys[b][k]);
-        if (c != 0) return call.ordering[k].descending ? -c : c;
+  const Expr& call = *windows_[window];
+  const std::string& f = call.name.back();
+  const bool ranking = is_ranking(f);
+  std::map<std::string, std::vector<std::uint32_t>> partitions;
+  std::vector<std::string> keys(rows.size());
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    restore(rows[i]);
+    std::string key;
+    for (const ExprPtr& p : call.partition) append_key(evaluator.eval(p), key);
+    partitions[key].push_back(i);
+    for (const OrderItem& o : call.ordering) append_sort_key(evaluator.eval(o.expr), o.descending, keys[i]);
+    co_await turn.pass();
+  }
+  const auto before = [&](std::uint32_t a, std::uint32_t b) {
+    const int c = keys[a].compare(keys[b]);
+    return c != 0 ? c < 0 : a < b;
+  };
+  for (auto& [key, members] : partitions) {
+    co_await sort_places(members, before, turn);
+    Accumulator whole(call);
+    std::int64_t dense = 0;
+    for (std::size_t n = 0; n < members.size();) {
+      std::size_t peers = n + 1;
+      while (peers < members.size() && (call.ordering.empty() || keys[members[n]] == keys[members[peers]])) ++peers;
+      const auto rank = static_cast<std::int64_t>(n) + 1;
+      ++dense;
+      for (std::size_t i = n; i < peers && !ranking; ++i) {
+        restore(rows[members[i]]);
+        whole.add(evaluator);
+        co_await turn.pass();
       }
-      return 0;
-    };
-    for (auto& [key, members] : partitions) {
-      std::sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
-        const int c = compare(a, b);
-        return c != 0 ? c < 0 : a < b;
-      });
-      Accumulator whole(call);
-      std::int64_t rank = 0, dense = 0;
-      const std::string& f = call.name.back();
-      const bool ranking = f == "ROW_NUMBER" || f == "RANK" || f == "DENSE_RANK" || f == "NTILE";
-      const auto total = static_cast<std::int64_t>(members.size());
-      for (std::size_t n = 0; n < members.size();) {
-        std::size_t peers = n + 1;
-        while (peers < members.size() && (call.ordering.empty() || compare(members[n], members[peers]) == 0)) ++peers;
-        rank = static_cast<std::int64_t>(n) + 1;
-        ++dense;
-        for (std::size_t i = n; i < peers && !ranking; ++i) {
-          restore(rows[members[i]]);
-          whole.add(evaluator);
+      const Value running = ranking ? Value() : whole.result(context);
+      for (std::size_t i = n; i < peers; ++i) {
+        Value v = running;
+        if (f == "ROW_NUMBER") v = Value::of_int(static_cast<std::int64_t>(i) + 1, Kind::bigint);
+        if (f == "RANK") v = Value::of_int(rank, Kind::bigint);
+        if (f == "DENSE_RANK") v = Value::of_int(dense, Kind::bigint);
+        if (f == "NTILE") {
+          const Value tiles = convert(evaluator.eval(call.args[0]), bigint_type());
+          v = Value::of_int(tile_of(static_cast<std::int64_t>(i), static_cast<std::int64_t>(members.size()),
+                                    std::max<std::int64_t>(1, static_cast<std::int64_t>(tiles.number))),
+                            Kind::bigint);
         }
-        const Value running = ranking ? Value() : whole.result(context);
-        for (std::size_t i = n; i < peers; ++i) {
-          const auto row_number = static_cast<std::int64_t>(i) + 1;
-          Value v = running;
-          if (f == "ROW_NUMBER") v = Value::of_int(row_number, Kind::bigint);
-          if (f == "RANK") v = Value::of_int(rank, Kind::bigint);
-          if (f == "DENSE_RANK") v = Value::of_int(dense, Kind::bigint);
-          if (f == "NTILE") {
-            const std::int64_t tiles = std::max<std::int64_t>(
-                1, static_cast<std::int64_t>(convert(evaluator.eval(call.args[0]), bigint_type()).number));
-            const std::int64_t size = total / tiles, larger = total % tiles;
-            const std::int64_t border = larger * (size + 1);
-            v = Value::of_int(row_number <= border
-                                  ? (row_number - 1) / (size + 1) + 1
-                                  : larger + (row_number - 1 - border) / std::max<std::int64_t>(1, size) + 1,
-                              Kind::bigint);
-          }
-          results[members[i]][w] = std::move(v);
-        }
-        n = peers;
+        results[members[i]][window] = std::move(v);
+        co_await turn.pass();
       }
+      n = peers;
     }
   }
+}
+
+async::Task<void> SelectPlan::run_windowed(const Context& context, const PlanSink& sink, Turn& turn) {
+  std::vector<Snapshot> rows;
+  const std::function<bool()> keep = [&] {
+    rows.push_back(snapshot());
+    return true;
+  };
+  co_await each_row(context, keep, turn);
+  std::vector<Row> results(rows.size(), Row(windows_.size()));
+  for (std::size_t w = 0; w < windows_.size(); ++w) co_await compute_window(context, w, rows, results, turn);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     restore(rows[i]);
     scope_.slots = &results[i];
     const bool more = emit(context, sink);
     scope_.slots = nullptr;
-    if (!more) return;
+    if (!more) co_return;
+    co_await turn.pass();
   }
 }
 

@@ -32,6 +32,7 @@ struct JoinLevel {
   std::vector<Equal> equal;
   bool hashed = false;
   std::unordered_multimap<std::uint64_t, std::uint64_t> places;  // RowId or index into rows
+  TableScan scan;                                                // keeps what `places` and snapshots point at
   std::deque<std::vector<Row>> kept;                             // of apply, while snapshots point at them
 };
 
@@ -46,6 +47,9 @@ struct Snapshot {
   std::vector<Part> parts;
 };
 
+// `keys` are the values of bind_order's items; false ends the query.
+using PlanSink = std::function<bool(Row& out, Row& keys)>;
+
 class SelectPlan {
  public:
   SelectPlan(const Context& context, const Select& select, Scope* outer,
@@ -57,8 +61,8 @@ class SelectPlan {
   std::vector<JoinLevel>& levels() noexcept { return levels_; }
   // ORDER BY of the query: each becomes an output ordinal or an expression of its own.
   void bind_order(const Context& context, const std::vector<OrderItem>& order);
-  // `keys` are the values of bind_order's items.
-  void run(const Context& context, const std::function<bool(Row& out, Row& keys)>& sink);
+  // In portions; what is passed must outlive it.
+  async::Task<void> run(const Context& context, const PlanSink& sink, Turn& turn);
   std::vector<std::uint16_t> order_ordinals() const;  // from 1; for the ORDER token
   bool plain() const;                                 // no grouping, windows, DISTINCT
   std::optional<std::uint64_t> top(const Context& context);
@@ -69,6 +73,9 @@ class SelectPlan {
   void for_each_row(const Context& context, const std::function<bool()>& visit);
 
  private:
+  async::Task<void> each_row(const Context& context, const std::function<bool()>& visit, Turn& turn);
+  async::Task<void> prepare(const Context& context, Turn& turn);
+  void begin_scan(const Context& context, JoinLevel& level, Evaluator& evaluator);
   friend struct FromBuilder;
   void bind_items(const Context& context);
   void add_star(const SelectItem& item, const Context& context);
@@ -78,16 +85,17 @@ class SelectPlan {
   void bind_groups(Evaluator& evaluator);
   void to_group_slots(const ExprPtr& e);
   bool loop(const Context& context, std::size_t index, const std::function<bool()>& visit);
-  bool visit_level(const Context& context, std::size_t index, bool& matched, const std::function<bool()>& visit);
   bool scan_level(const Context& context, std::size_t index, const std::function<bool()>& each);
-  void fill(const Context& context, JoinLevel& level);
-  void build_hash(const Context& context, JoinLevel& level);
+  async::Task<void> fill(const Context& context, JoinLevel& level, Turn& turn);
+  async::Task<void> build_hash(const Context& context, JoinLevel& level, Turn& turn);
   Snapshot snapshot() const;
   void restore(const Snapshot& s);
-  void run_grouped(const Context& context, const std::function<bool(Row&, Row&)>& sink);
-  bool run_counted(const Context& context, const std::function<bool(Row&, Row&)>& sink);
-  void run_windowed(const Context& context, const std::function<bool(Row&, Row&)>& sink);
-  bool emit(const Context& context, const std::function<bool(Row&, Row&)>& sink);
+  async::Task<void> run_grouped(const Context& context, const PlanSink& sink, Turn& turn);
+  bool run_counted(const Context& context, const PlanSink& sink);
+  async::Task<void> run_windowed(const Context& context, const PlanSink& sink, Turn& turn);
+  async::Task<void> compute_window(const Context& context, std::size_t window, const std::vector<Snapshot>& rows,
+                                   std::vector<Row>& results, Turn& turn);
+  bool emit(const Context& context, const PlanSink& sink);
 
   Select select_;
   Scope scope_;

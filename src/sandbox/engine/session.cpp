@@ -80,6 +80,7 @@ std::unique_ptr<Session> Server::open_session(SessionInfo info) {
 }
 
 void Server::on_wake(std::function<void(int)> handler) { state_->wake = std::move(handler); }
+void Server::on_kill(std::function<void(int)> handler) { state_->kill = std::move(handler); }
 const Options& Server::options() const noexcept { return state_->options; }
 
 Session::Session(std::unique_ptr<SessionState> state) : state_(std::move(state)) {}
@@ -89,6 +90,7 @@ Session::~Session() {
   s.rows.reset();
   s.bulk.reset();
   rollback_transaction(s, nullptr);
+  end_statement_locks(s);
   s.temporary.clear();
   ServerState& server = *s.server;
   server.sessions.erase(s.spid);

@@ -97,7 +97,8 @@ void SortedRows::prune() {
                    [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
   places_.erase(middle, places_.end());
   std::sort(places_.begin(), places_.end());
-  SortedRows kept(keep_);
+  SortedRows kept;
+  kept.keep(keep_);
   for (const std::uint32_t i : places_) {
     kept.keys_.append(part(keys_, key_ends_, i));
     kept.key_ends_.push_back(kept.keys_.size());
@@ -108,8 +109,8 @@ void SortedRows::prune() {
   *this = std::move(kept);
 }
 
-void SortedRows::sort() {
-  std::sort(places_.begin(), places_.end(), [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
+async::Task<void> SortedRows::sort(Turn& turn) {
+  co_await sort_places(places_, [this](std::uint32_t a, std::uint32_t b) { return before(a, b); }, turn);
   if (keep_ && places_.size() > *keep_) places_.resize(*keep_);
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "sandbox/engine/engine.hpp"
 #include "sandbox/engine/errors.hpp"
 #include "sandbox/engine/locks.hpp"
+#include "sandbox/engine/turn.hpp"
 
 namespace rowferry::sandbox::engine {
 
@@ -51,6 +53,7 @@ struct Transaction {
   std::vector<std::shared_ptr<TableData>> touched;  // counts are settled at the end, also of what was undone
   std::vector<Savepoint> savepoints;
   std::int64_t began = 0;
+  Moment snapshot = 0;  // under SNAPSHOT, from the first table that it reads
 };
 
 // --- sessions
@@ -120,9 +123,12 @@ struct Frame {
 // Rows that a statement gives, pulled as the writer takes them.
 class RowSource {
  public:
+  enum class Pull : std::uint8_t { rows, end, not_yet };
+
   virtual ~RowSource() = default;
-  // Appends the next row's body; false at the end. May throw SqlError and WouldBlock (the row is tried again).
-  virtual bool next(ByteBuffer& row) = 0;
+  // Appends up to `rows_max` rows, and about limits::sandbox_rows_bytes. `end`: these are the last. `not_yet`: the
+  // portion is over, call again. May throw SqlError and WouldBlock, with no rows given: then the next call goes on.
+  virtual Pull fill(RowTokens& out, std::size_t rows_max, Turn& turn) = 0;
 };
 
 struct PreparedStatement {
@@ -138,9 +144,12 @@ struct ServerState {
   Locks locks;
   std::map<int, SessionState*> sessions;
   std::unordered_map<TransactionId, int> owners;
-  std::function<void(int)> wake;
+  std::function<void(int)> wake, kill;
   TransactionId last_transaction = 0;
   std::uint64_t row_version = 2000;
+  Moment moment = 1;                                // of the last commit
+  std::multiset<Moment> snapshots;                  // that statements and transactions look at
+  std::vector<std::weak_ptr<TableData>> versioned;  // tables that keep versions for them
   std::int64_t started = 0;
   int next_database_id = 5;
 
@@ -173,7 +182,9 @@ struct SessionState {
   // the running request
   std::vector<std::unique_ptr<Frame>> frames;
   std::unique_ptr<RowSource> rows;  // of the statement at hand
-  ByteBuffer row_buffer;
+  RowTokens row_tokens;
+  Turn turn;
+  Moment snapshot = 0;  // of the statement at hand: READ_COMMITTED_SNAPSHOT, and SNAPSHOT outside of transactions
   std::uint64_t rows_sent = 0;
   Done rows_done;
   std::string rows_assign;
@@ -220,7 +231,10 @@ void undo_to(SessionState& session, std::size_t place);
 void commit_transaction(SessionState& session, ResultWriter* writer);
 void rollback_transaction(SessionState& session, ResultWriter* writer);
 void begin_user_transaction(SessionState& session, const std::string& name, ResultWriter& writer);
-void end_statement_locks(SessionState& session);
+void end_statement_locks(SessionState& session);  // and its snapshot
+// The moment that the session's versioned reads look at; begins it.
+Moment take_snapshot(SessionState& session, bool of_transaction);
+Moment snapshot_of(const SessionState& session);
 [[noreturn]] void block_on_transaction(const ServerState& server, TransactionId other);
 std::uint64_t descriptor_of(const Transaction& transaction);
 

@@ -441,4 +441,15 @@ Outcome execute_dbcc(const Context& context, Dbcc& s) {
   return outcome;
 }
 
+// The session itself is ended by whoever drives it.
+Outcome execute_kill(const Context& context, Kill& s) {
+  const Value v = constant_value(context, s.session);
+  const auto spid = v.null ? 0 : static_cast<int>(convert(v, int_type()).number);
+  if (spid == context.session.spid) raise(6104, 16, 1, "Cannot use KILL to kill your own process.");
+  if (!context.server.sessions.contains(spid))
+    raise(6106, 16, 2, fmt::format("Process ID {} is not an active process ID.", spid));
+  if (context.server.kill) context.server.kill(spid);
+  return {std::nullopt, 0xFD, false};
+}
+
 }  // namespace rowferry::sandbox::engine

@@ -51,10 +51,11 @@ void KeyIndex::remove(std::uint64_t hash, RowId row) {
   }
 }
 
-Sight TableData::sight(RowId id, TransactionId me, TransactionId* other) const {
+Sight TableData::sight(RowId id, View view, TransactionId* other) const {
   const BlockSlot& slot = blocks_[id.block];
   if (!slot.dead.empty() && slot.dead[id.row]) return Sight::gone;
-  if (slot.owner != 0 && slot.owner != me) {
+  if (view.snapshot != 0) return sight_in_snapshot(id, view);
+  if (slot.owner != 0 && slot.owner != view.me) {
     if (other != nullptr) *other = slot.owner;
     return Sight::inserted_by_other;
   }
@@ -62,19 +63,32 @@ Sight TableData::sight(RowId id, TransactionId me, TransactionId* other) const {
   const auto found = marks_.find(id.packed());
   if (found == marks_.end()) return Sight::visible;
   const RowMark& mark = found->second;
-  if (mark.inserted != 0 && mark.inserted != me) {
+  if (mark.inserted != 0 && mark.inserted != view.me) {
     if (other != nullptr) *other = mark.inserted;
     return Sight::inserted_by_other;
   }
+  if (mark.until != 0) return Sight::gone;
   if (mark.deleted == 0) return Sight::visible;
-  if (mark.deleted == me) return Sight::gone;
+  if (mark.deleted == view.me) return Sight::gone;
   if (other != nullptr) *other = mark.deleted;
   return Sight::deleted_by_other;
 }
 
-bool TableData::all_visible(std::uint32_t block, TransactionId me) const {
+Sight TableData::sight_in_snapshot(RowId id, View view) const {
+  const BlockSlot& slot = blocks_[id.block];
+  if (slot.owner != 0 ? slot.owner != view.me : slot.since > view.snapshot) return Sight::gone;
+  const auto found = marks_.find(id.packed());
+  if (found == marks_.end()) return Sight::visible;
+  const RowMark& mark = found->second;
+  if (mark.inserted != 0 ? mark.inserted != view.me : mark.since > view.snapshot) return Sight::gone;
+  if (mark.until != 0 && mark.until <= view.snapshot) return Sight::gone;
+  return mark.deleted != 0 && mark.deleted == view.me ? Sight::gone : Sight::visible;
+}
+
+bool TableData::all_visible(std::uint32_t block, View view) const {
   const BlockSlot& slot = blocks_[block];
-  return slot.dead.empty() && marks_.empty() && (slot.owner == 0 || slot.owner == me);
+  return slot.dead.empty() && marks_.empty() && (slot.owner == 0 || slot.owner == view.me) &&
+         (view.snapshot == 0 || slot.since <= view.snapshot);
 }
 
 RowId TableData::append(ByteView row, TransactionId me, bool bulk) {
@@ -146,15 +160,25 @@ void TableData::mark_deleted(RowId id, TransactionId me) {
   pending.touched = true;
 }
 
-void TableData::commit_insert(RowId first, std::uint32_t count, TransactionId me) {
+void TableData::commit_insert(RowId first, std::uint32_t count, TransactionId me, Moment moment) {
   BlockSlot& slot = blocks_[first.block];
-  if (slot.owner == me) slot.owner = 0;
+  if (slot.owner == me) {
+    slot.owner = 0;
+    slot.since = moment;
+    if (moment != 0) kept_blocks_.push_back(first.block);
+  }
   if (slot.bulk) return;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const auto found = marks_.find(RowId{first.block, first.row + i}.packed());
+    const RowId id{first.block, first.row + i};
+    const auto found = marks_.find(id.packed());
     if (found == marks_.end()) continue;
     found->second.inserted = 0;
-    if (found->second.deleted == 0) marks_.erase(found);
+    found->second.since = moment;
+    if (moment != 0) {
+      kept_rows_.push_back(id);
+    } else if (found->second.deleted == 0) {
+      marks_.erase(found);
+    }
   }
 }
 
@@ -179,9 +203,35 @@ void TableData::kill(RowId id) {
   marks_.erase(id.packed());
 }
 
-void TableData::commit_delete(RowId id) {
+void TableData::commit_delete(RowId id, Moment moment) {
   unindex_row(id);
-  kill(id);
+  const auto found = marks_.find(id.packed());
+  const bool born_then = found != marks_.end() && moment != 0 && found->second.since == moment;
+  if (moment == 0 || found == marks_.end() || born_then) return kill(id);
+  found->second.deleted = 0;
+  found->second.until = moment;
+  kept_rows_.push_back(id);
+}
+
+void TableData::forget(Moment oldest) {
+  std::erase_if(kept_blocks_, [&](std::uint32_t block) {
+    if (blocks_[block].since > oldest) return false;
+    blocks_[block].since = 0;
+    return true;
+  });
+  std::erase_if(kept_rows_, [&](RowId id) {
+    const auto found = marks_.find(id.packed());
+    if (found == marks_.end()) return true;
+    RowMark& mark = found->second;
+    if (mark.until != 0 && mark.until <= oldest) {
+      kill(id);
+      return true;
+    }
+    if (mark.since > oldest || mark.until != 0) return false;
+    mark.since = 0;
+    if (mark.inserted == 0 && mark.deleted == 0) marks_.erase(found);
+    return true;
+  });
 }
 
 void TableData::undo_delete(RowId id, TransactionId me) {
@@ -190,7 +240,7 @@ void TableData::undo_delete(RowId id, TransactionId me) {
   const auto found = marks_.find(id.packed());
   if (found == marks_.end()) return;
   found->second.deleted = 0;
-  if (found->second.inserted == 0) marks_.erase(found);
+  if (found->second.inserted == 0 && found->second.since == 0) marks_.erase(found);
 }
 
 void TableData::add_discarded(std::int64_t rows, const HashSum& hash, bool take_away, TransactionId me) {
@@ -207,6 +257,7 @@ void TableData::add_discarded(std::int64_t rows, const HashSum& hash, bool take_
 void TableData::settle(TransactionId me, bool commit) {
   const auto found = pending_.find(me);
   if (found == pending_.end()) return;
+  ++changes_;
   if (commit) {
     rows_ += found->second.rows;
     discarded_rows_ += found->second.discarded;

@@ -19,6 +19,16 @@
 namespace rowferry::sandbox::engine {
 
 using TransactionId = std::uint64_t;  // 0: committed
+using Moment = std::uint64_t;         // commits are numbered; a snapshot is the number of the last before it
+
+// Who looks: at the present with what others have not committed told apart, or, with a snapshot, at the rows as they
+// were committed then and as `me` has changed them since.
+struct View {
+  View(TransactionId transaction, Moment moment = 0)  // NOLINT(google-explicit-constructor): most look at the present
+      : me(transaction), snapshot(moment) {}
+  TransactionId me = 0;
+  Moment snapshot = 0;  // 0: the present
+};
 
 struct RowId {
   std::uint32_t block = 0;
@@ -53,11 +63,13 @@ struct BlockSlot {
   std::vector<bool> dead;   // empty: none
   TransactionId owner = 0;  // all rows were inserted by this open transaction
   bool bulk = false;        // never appended to again by others
+  Moment since = 0;         // of the commit of all its rows, while a snapshot before it lives
 };
 
 struct RowMark {
   TransactionId inserted = 0;
   TransactionId deleted = 0;
+  Moment since = 0, until = 0;  // of the commits of the two, while a snapshot before them lives
 };
 
 // Equality on the key columns: hashes of key bytes to rows. Entries of dead rows are removed.
@@ -99,6 +111,15 @@ struct Pending {
   bool touched = false;
 };
 
+struct PartitionScheme;
+
+// Rows of each partition, as they were found last.
+struct PartitionCounts {
+  std::shared_ptr<const PartitionScheme> scheme;
+  std::uint64_t changes = 0;
+  std::vector<std::uint64_t> rows;
+};
+
 enum class Sight : std::uint8_t { gone, visible, inserted_by_other, deleted_by_other };
 
 class TableData {
@@ -110,9 +131,10 @@ class TableData {
   const std::vector<BlockSlot>& blocks() const noexcept { return blocks_; }
   ByteView row(RowId id) const { return blocks_[id.block].rows->row(id.row); }
 
-  Sight sight(RowId id, TransactionId me, TransactionId* other = nullptr) const;
-  // True: every row of the block that is not marked is plainly visible to `me`.
-  bool all_visible(std::uint32_t block, TransactionId me) const;
+  // With a snapshot: gone or visible, nothing else.
+  Sight sight(RowId id, View view, TransactionId* other = nullptr) const;
+  // True: every row of the block is plainly visible.
+  bool all_visible(std::uint32_t block, View view) const;
 
   // Appends a row of this transaction; bulk: into blocks of its own.
   RowId append(ByteView row, TransactionId me, bool bulk);
@@ -126,12 +148,16 @@ class TableData {
   void mark_deleted(RowId id, TransactionId me);
 
   // Committing and undoing, by what the transaction's log remembers.
-  void commit_insert(RowId first, std::uint32_t count, TransactionId me);
+  // `moment`: of this commit when there are snapshots before it, else 0.
+  void commit_insert(RowId first, std::uint32_t count, TransactionId me, Moment moment);
   void undo_insert(RowId first, std::uint32_t count, TransactionId me);
-  void commit_delete(RowId id);
+  void commit_delete(RowId id, Moment moment);
   void undo_delete(RowId id, TransactionId me);
   void add_discarded(std::int64_t rows, const HashSum& hash, bool take_away, TransactionId me);
   void settle(TransactionId me, bool commit);  // folds or drops `me`'s pending counts
+  // Versions that no snapshot from `oldest` on needs are dropped.
+  void forget(Moment oldest);
+  bool keeps_versions() const noexcept { return !kept_rows_.empty() || !kept_blocks_.empty(); }
 
   // Counts as `me` sees them. `other`: an open transaction of somebody else that has touched the table, 0 if none.
   std::uint64_t count(TransactionId me) const;
@@ -151,18 +177,26 @@ class TableData {
   bool same_key(RowId id, const KeyIndex& index, std::string_view key) const;
 
   std::size_t bytes_kept() const;
+  // Grows with every transaction that has changed rows and ended.
+  std::uint64_t changes() const noexcept { return changes_; }
+  PartitionCounts& partition_counts() noexcept { return partition_counts_; }
 
  private:
+  Sight sight_in_snapshot(RowId id, View view) const;
   void kill(RowId id);
 
   Layout layout_;
   std::vector<BlockSlot> blocks_;
   std::unordered_map<std::uint64_t, RowMark> marks_;
+  std::vector<RowId> kept_rows_;            // whose marks have moments
+  std::vector<std::uint32_t> kept_blocks_;  // that have one
   std::vector<KeyIndex> keys_;
   std::unordered_map<TransactionId, Pending> pending_;
   std::int64_t rows_ = 0;  // committed
   std::int64_t discarded_rows_ = 0;
   HashSum discarded_hash_;
+  std::uint64_t changes_ = 0;
+  PartitionCounts partition_counts_;
   mutable std::string scratch_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "sandbox/engine/partitions.hpp"
 #include "sandbox/engine/sysviews.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -140,16 +141,46 @@ template <const char* columns>
 VirtualTable empty_view(const ViewSource& s) {
   return ViewBuilder(s.context, columns).take();
 }
-constexpr char c_schemes[] =
-    "name name!, data_space_id int!, type char(2)!, type_desc nvarchar(60), is_default bit, is_system bit, function_id "
-    "int!";
-constexpr char c_functions[] =
-    "name name!, function_id int!, type char(2)!, type_desc nvarchar(60), fanout int!, boundary_value_on_right bit!, "
-    "is_system bit, create_date datetime!, modify_date datetime!";
-constexpr char c_ranges[] = "function_id int!, boundary_id int!, parameter_id int!, value sql_variant";
-constexpr char c_parameters[] =
-    "function_id int!, parameter_id int!, system_type_id tinyint!, max_length smallint!, precision tinyint!, scale "
-    "tinyint!, collation_name name, user_type_id int!";
+VirtualTable partition_schemes(const ViewSource& s) {
+  ViewBuilder b(s.context,
+                "name name!, data_space_id int!, type char(2)!, type_desc nvarchar(60), is_default bit, is_system bit, "
+                "function_id int!");
+  for (const auto& [key, scheme] : s.database->partition_schemes)
+    b.row({N(scheme->name), I(scheme->data_space_id), N("PS"), N("PARTITION_SCHEME"), B(false), B(false),
+           I(scheme->function->id)});
+  return b.take();
+}
+
+VirtualTable partition_functions(const ViewSource& s) {
+  ViewBuilder b(s.context,
+                "name name!, function_id int!, type char(2)!, type_desc nvarchar(60), fanout int!, "
+                "boundary_value_on_right bit!, is_system bit, create_date datetime!, modify_date datetime!");
+  for (const auto& [key, f] : s.database->partition_functions)
+    b.row({N(f->name), I(f->id), N("R "), N("RANGE"), I(static_cast<std::int64_t>(f->partitions())), B(f->right),
+           B(false), T(f->created), T(f->created)});
+  return b.take();
+}
+
+VirtualTable partition_range_values(const ViewSource& s) {
+  ViewBuilder b(s.context, "function_id int!, boundary_id int!, parameter_id int!, value sql_variant");
+  for (const auto& [key, f] : s.database->partition_functions)
+    for (std::size_t i = 0; i < f->boundaries.size(); ++i)
+      b.row({I(f->id), I(static_cast<std::int64_t>(i) + 1), I(1), f->boundaries[i]});
+  return b.take();
+}
+
+VirtualTable partition_parameters(const ViewSource& s) {
+  ViewBuilder b(s.context,
+                "function_id int!, parameter_id int!, system_type_id tinyint!, max_length smallint!, precision "
+                "tinyint!, scale tinyint!, collation_name name, user_type_id int!");
+  for (const auto& [key, f] : s.database->partition_functions)
+    b.row({I(f->id), I(1), I(system_type_id(f->type.kind)), I(catalogue_length(f->type)),
+           I(catalogue_precision(f->type)), I(catalogue_scale(f->type)),
+           N_or_null(is_string(f->type.kind) ? collation_name(f->type.collation) : std::string()),
+           I(system_type_id(f->type.kind))});
+  return b.take();
+}
+
 constexpr char c_policies[] =
     "name name!, object_id int!, principal_id int, schema_id int!, parent_object_id int!, type char(2)!, is_enabled "
     "bit!, is_not_for_replication bit!";
@@ -179,10 +210,10 @@ constexpr std::array table{SystemView{"key_constraints", key_constraints},
                            SystemView{"foreign_key_columns", foreign_key_columns},
                            SystemView{"periods", periods},
                            SystemView{"sql_expression_dependencies", dependencies},
-                           SystemView{"partition_schemes", empty_view<c_schemes>},
-                           SystemView{"partition_functions", empty_view<c_functions>},
-                           SystemView{"partition_range_values", empty_view<c_ranges>},
-                           SystemView{"partition_parameters", empty_view<c_parameters>},
+                           SystemView{"partition_schemes", partition_schemes},
+                           SystemView{"partition_functions", partition_functions},
+                           SystemView{"partition_range_values", partition_range_values},
+                           SystemView{"partition_parameters", partition_parameters},
                            SystemView{"security_policies", empty_view<c_policies>},
                            SystemView{"security_predicates", empty_view<c_predicates>},
                            SystemView{"database_permissions", empty_view<c_permissions>},

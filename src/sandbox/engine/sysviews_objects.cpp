@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "sandbox/engine/partitions.hpp"
 #include "sandbox/engine/sysviews.hpp"
 
 namespace rowferry::sandbox::engine {
@@ -332,6 +333,10 @@ VirtualTable schemas(const ViewSource& s) {
   return b.take();
 }
 
+int data_space(const Object& table) {
+  return table.def->partition_scheme == nullptr ? 1 : table.def->partition_scheme->data_space_id;
+}
+
 VirtualTable indexes(const ViewSource& s) {
   ViewBuilder b(s.context,
                 "object_id int!, name name, index_id int!, type tinyint!, type_desc nvarchar(60), is_unique bit, "
@@ -344,8 +349,8 @@ VirtualTable indexes(const ViewSource& s) {
     bool clustered = false;
     for (const IndexDef& i : o->def->indexes) clustered = clustered || i.clustered;
     if (!clustered)
-      b.row({I(o->id), Null(),   I(0),   I(0),     N("HEAP"), B(false), I(1),     B(false),
-             B(false), B(false), I(0),   B(false), B(false),  B(false), B(false), B(true),
+      b.row({I(o->id), Null(),   I(0),   I(0),     N("HEAP"), B(false), I(data_space(*o)), B(false),
+             B(false), B(false), I(0),   B(false), B(false),  B(false), B(false),          B(true),
              B(true),  B(false), Null(), Null(),   B(false),  B(false), B(false)});
     for (const IndexDef& i : o->def->indexes) {
       const int type = i.columnstore ? (i.clustered ? 5 : 6) : i.clustered ? 1 : 2;
@@ -358,7 +363,7 @@ VirtualTable indexes(const ViewSource& s) {
                : type == 1 ? "CLUSTERED"
                            : "NONCLUSTERED"),
              B(i.unique),
-             I(1),
+             I(i.clustered ? data_space(*o) : 1),
              B(i.ignore_dup_key),
              B(i.primary),
              B(i.unique_constraint),
@@ -385,36 +390,70 @@ VirtualTable index_columns(const ViewSource& s) {
       s.context,
       "object_id int!, index_id int!, index_column_id int!, column_id int!, key_ordinal tinyint!, partition_ordinal "
       "tinyint!, is_descending_key bit, is_included_column bit, column_store_order_ordinal tinyint");
-  for (const ObjectPtr& o : s.tables())
+  for (const ObjectPtr& o : s.tables()) {
+    const auto column_id = [&](int column) { return I(o->def->columns[static_cast<std::size_t>(column)].id); };
+    const int by = o->def->partition_column;
+    bool clustered = false;
     for (const IndexDef& i : o->def->indexes) {
+      clustered = clustered || i.clustered;
       int ordinal = 0;
+      bool listed = false;
       for (const KeyColumn& k : i.keys) {
         ++ordinal;
-        b.row({I(o->id), I(i.index_id), I(ordinal), I(o->def->columns[static_cast<std::size_t>(k.column)].id),
-               I(i.columnstore ? 0 : ordinal), I(0), B(k.descending), B(false), I(0)});
+        const bool partitions = i.clustered && k.column == by;
+        listed = listed || partitions;
+        b.row({I(o->id), I(i.index_id), I(ordinal), column_id(k.column), I(i.columnstore ? 0 : ordinal),
+               I(partitions ? 1 : 0), B(k.descending), B(false), I(0)});
       }
       for (const int c : i.included) {
         ++ordinal;
-        b.row({I(o->id), I(i.index_id), I(ordinal), I(o->def->columns[static_cast<std::size_t>(c)].id), I(0), I(0),
-               B(false), B(true), I(0)});
+        b.row({I(o->id), I(i.index_id), I(ordinal), column_id(c), I(0), I(0), B(false), B(true), I(0)});
       }
+      if (i.clustered && by >= 0 && !listed)
+        b.row({I(o->id), I(i.index_id), I(ordinal + 1), column_id(by), I(0), I(1), B(false), B(false), I(0)});
     }
+    if (!clustered && by >= 0) b.row({I(o->id), I(0), I(1), column_id(by), I(0), I(1), B(false), B(false), I(0)});
+  }
   return b.take();
 }
 
-// One partition for the heap or clustered index, one for each other.
+// The partitions of the heap or clustered index, one for each other: number from 1, rows.
 template <class F>
 void each_partition(const ViewSource& s, F&& visit) {
   for (const ObjectPtr& o : s.tables()) {
+    const auto rows = static_cast<std::int64_t>(o->data->count(transaction_id(s.context.session)));
+    const auto of_table = [&](int index) {
+      const std::vector<std::uint64_t> parts = partition_rows(s.context, *o);
+      for (std::size_t p = 0; p < parts.size(); ++p)
+        visit(*o, index, static_cast<int>(p) + 1, static_cast<std::int64_t>(parts[p]));
+    };
     bool clustered = false;
     for (const IndexDef& i : o->def->indexes) clustered = clustered || i.clustered;
-    if (!clustered) visit(*o, 0);
-    for (const IndexDef& i : o->def->indexes) visit(*o, i.index_id);
+    if (!clustered) of_table(0);
+    for (const IndexDef& i : o->def->indexes) {
+      if (i.clustered) {
+        of_table(i.index_id);
+      } else {
+        visit(*o, i.index_id, 1, rows);
+      }
+    }
   }
 }
 
-std::int64_t partition_id(const Object& o, int index) {
-  return (std::int64_t{72'057'594} << 32U) + static_cast<std::int64_t>(o.id) * 256 + index;
+std::int64_t partition_id(const Object& o, int index, int number) {
+  return (std::int64_t{72'057'594} << 32U) + (static_cast<std::int64_t>(o.id) * 256 + index) +
+         (static_cast<std::int64_t>(number - 1) << 40U);
+}
+
+std::int64_t pages_of(const Object& o) {
+  return static_cast<std::int64_t>(o.data->bytes_kept() / 8192 + (o.data->bytes_kept() != 0 ? 1 : 0));
+}
+
+// The table's pages, of which each partition has its share by rows.
+std::int64_t pages_of(const Object& o, std::int64_t rows) {
+  const auto all = static_cast<std::int64_t>(o.data->committed());
+  if (o.def->partition_scheme == nullptr || all == 0) return pages_of(o);
+  return pages_of(o) * rows / all;
 }
 
 VirtualTable partitions(const ViewSource& s) {
@@ -422,9 +461,9 @@ VirtualTable partitions(const ViewSource& s) {
       s.context,
       "partition_id bigint!, object_id int!, index_id int!, partition_number int!, hobt_id bigint!, rows bigint, "
       "filestream_filegroup_id smallint!, data_compression tinyint!, data_compression_desc nvarchar(60)");
-  each_partition(s, [&](const Object& o, int index) {
-    b.row({I(partition_id(o, index)), I(o.id), I(index), I(1), I(partition_id(o, index)),
-           I(static_cast<std::int64_t>(o.data->count(transaction_id(s.context.session)))), I(0), I(0), N("NONE")});
+  each_partition(s, [&](const Object& o, int index, int number, std::int64_t rows) {
+    const std::int64_t id = partition_id(o, index, number);
+    b.row({I(id), I(o.id), I(index), I(number), I(id), I(rows), I(0), I(0), N("NONE")});
   });
   return b.take();
 }
@@ -436,10 +475,10 @@ VirtualTable partition_stats(const ViewSource& s) {
                 "bigint, lob_used_page_count bigint, lob_reserved_page_count bigint, row_overflow_used_page_count "
                 "bigint, row_overflow_reserved_page_count bigint, used_page_count bigint, "
                 "reserved_page_count bigint, row_count bigint");
-  each_partition(s, [&](const Object& o, int index) {
-    const auto pages = static_cast<std::int64_t>(o.data->bytes_kept() / 8192 + (o.data->bytes_kept() != 0 ? 1 : 0));
-    b.row({I(partition_id(o, index)), I(o.id), I(index), I(1), I(pages), I(pages), I(pages), I(0), I(0), I(0), I(0),
-           I(pages), I(pages), I(static_cast<std::int64_t>(o.data->count(transaction_id(s.context.session))))});
+  each_partition(s, [&](const Object& o, int index, int number, std::int64_t rows) {
+    const std::int64_t pages = pages_of(o, rows);
+    b.row({I(partition_id(o, index, number)), I(o.id), I(index), I(number), I(pages), I(pages), I(pages), I(0), I(0),
+           I(0), I(0), I(pages), I(pages), I(rows)});
   });
   return b.take();
 }
@@ -448,10 +487,10 @@ VirtualTable allocation_units(const ViewSource& s) {
   ViewBuilder b(s.context,
                 "allocation_unit_id bigint!, type tinyint!, type_desc nvarchar(60), container_id bigint!, "
                 "data_space_id int, total_pages bigint!, used_pages bigint!, data_pages bigint!");
-  each_partition(s, [&](const Object& o, int index) {
-    const auto pages = static_cast<std::int64_t>(o.data->bytes_kept() / 8192);
-    b.row({I(partition_id(o, index)), I(1), N("IN_ROW_DATA"), I(partition_id(o, index)), I(1), I(pages), I(pages),
-           I(pages)});
+  each_partition(s, [&](const Object& o, int index, int number, std::int64_t rows) {
+    const std::int64_t pages = pages_of(o, rows);
+    const std::int64_t id = partition_id(o, index, number);
+    b.row({I(id), I(1), N("IN_ROW_DATA"), I(id), I(1), I(pages), I(pages), I(pages)});
   });
   return b.take();
 }

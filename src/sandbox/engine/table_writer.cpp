@@ -342,6 +342,23 @@ void TableWriter::check_foreign_key(const ForeignKeyDef& fk, const std::vector<V
                     parent->def->columns[static_cast<std::size_t>(fk.referenced[0])].name));
 }
 
+// A row of a snapshot may have another version by now.
+void TableWriter::check_unchanged(RowId id) {
+  TransactionId other = 0;
+  const Sight sight = data_->sight(id, transaction_of(context_.session).id, &other);
+  if (sight == Sight::visible) return;
+  if (sight == Sight::gone)
+    raise(
+        3960, 16, 2,
+        fmt::format("Snapshot isolation transaction aborted due to update conflict. You cannot use snapshot isolation "
+                    "to access table '{}' directly or indirectly in database '{}' to update, delete, or insert the "
+                    "row that has been modified or deleted by another transaction. Retry the transaction or change "
+                    "the isolation level for the update/delete statement.",
+                    short_name(), table_->database),
+        Reach::transaction);
+  block_on_transaction(context_.server, other);
+}
+
 void TableWriter::remove(RowId id) {
   if (!removed_known_) {
     removed_known_ = true;
@@ -358,6 +375,7 @@ void TableWriter::remove(RowId id) {
       if (const auto key = key_of_values(values, r.fk->referenced, types_of(*r.child->def, r.fk->columns)))
         r.keys.insert(*key);
   }
+  check_unchanged(id);
   data_->mark_deleted(id, transaction_of(context_.session).id);
   log_undo(context_.session, UndoRows{data_, id, 1, true});
 }

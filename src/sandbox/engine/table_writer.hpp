@@ -30,6 +30,7 @@ class TableWriter {
   // A stored row as it is: only unique keys are looked at (the caller knows that nothing else is to be checked).
   bool insert_stored(ByteView row);
   void remove(RowId id);
+  void check_unchanged(RowId id);
   // After rows were removed (DELETE, UPDATE): no foreign key may point at them. Cascades.
   void check_references();
 

@@ -65,29 +65,55 @@ void undo_to(SessionState& session, std::size_t place) {
 
 namespace {
 
+void release_snapshot(ServerState& server, Moment& snapshot) {
+  if (snapshot == 0) return;
+  server.snapshots.erase(server.snapshots.find(snapshot));
+  snapshot = 0;
+  const Moment oldest = server.snapshots.empty() ? server.moment : *server.snapshots.begin();
+  std::erase_if(server.versioned, [&](const std::weak_ptr<TableData>& table) {
+    const auto data = table.lock();
+    if (data == nullptr) return true;
+    data->forget(oldest);
+    return !data->keeps_versions();
+  });
+}
+
+void note_versions(ServerState& server, const std::shared_ptr<TableData>& data) {
+  if (!data->keeps_versions()) return;
+  const bool known = std::any_of(server.versioned.begin(), server.versioned.end(),
+                                 [&](const std::weak_ptr<TableData>& table) { return table.lock() == data; });
+  if (!known) server.versioned.push_back(data);
+}
+
 void finish(SessionState& session, bool commit, ResultWriter* writer) {
   Transaction& t = *session.transaction;
+  ServerState& server = *session.server;
+  release_snapshot(server, t.snapshot);
   if (commit) {
+    ++server.moment;
+    const Moment moment = server.snapshots.empty() ? 0 : server.moment;
     for (Undo& entry : t.undo) {
       auto* rows = std::get_if<UndoRows>(&entry);
       if (rows == nullptr) continue;
       if (rows->deleted) {
-        rows->data->commit_delete(rows->first);
+        rows->data->commit_delete(rows->first, moment);
       } else {
-        rows->data->commit_insert(rows->first, rows->count, t.id);
+        rows->data->commit_insert(rows->first, rows->count, t.id, moment);
       }
     }
   } else {
     undo_to(session, 0);
   }
-  for (const auto& data : t.touched) data->settle(t.id, commit);
+  for (const auto& data : t.touched) {
+    data->settle(t.id, commit);
+    note_versions(server, data);
+  }
   if (t.user && writer != nullptr) {
     EnvChange change;
     change.kind = commit ? EnvChange::Kind::commit : EnvChange::Kind::rollback;
     change.descriptor = descriptor_of(t);
     writer->env_change(change);
   }
-  ServerState& server = *session.server;
   server.owners.erase(t.id);
   session.transaction.reset();
   session.statement_undo = 0;
@@ -119,7 +145,23 @@ void begin_user_transaction(SessionState& session, const std::string& name, Resu
   ++t.count;
 }
 
+Moment take_snapshot(SessionState& session, bool of_transaction) {
+  Moment& snapshot =
+      of_transaction && session.transaction != nullptr ? session.transaction->snapshot : session.snapshot;
+  if (snapshot == 0) {
+    snapshot = session.server->moment;
+    session.server->snapshots.insert(snapshot);
+  }
+  return snapshot;
+}
+
+Moment snapshot_of(const SessionState& session) {
+  const bool of_transaction = session.transaction != nullptr && session.transaction->snapshot != 0;
+  return of_transaction ? session.transaction->snapshot : session.snapshot;
+}
+
 void end_statement_locks(SessionState& session) {
+  release_snapshot(*session.server, session.snapshot);
   if (session.server->locks.release_all(session.spid, LockSpan::statement)) session.server->wake_waiting(session.spid);
 }
 

@@ -27,6 +27,14 @@ void Recorder::line(std::string s) { text += std::move(s) + "\n"; }
 void Recorder::columns(const Columns& columns) { last_columns = columns; }
 void Recorder::order(const std::vector<std::uint16_t>&) {}
 
+void Recorder::rows(const RowTokens& rows) {
+  std::size_t begin = 0;
+  for (const std::uint32_t end : rows.ends) {
+    row(rows.bytes.view().subspan(begin + 1, end - begin - 1));
+    begin = end;
+  }
+}
+
 void Recorder::row(ByteView values) {
   ++rows_given;
   raw_rows.emplace_back(as_text(values));

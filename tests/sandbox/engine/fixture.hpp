@@ -18,7 +18,11 @@ class Recorder : public ResultWriter {
  public:
   void columns(const Columns& columns) override;
   void order(const std::vector<std::uint16_t>& columns) override;
-  void row(ByteView values) override;
+  void rows(const RowTokens& rows) override;
+  std::size_t rows_max() const override {
+    return rows_until_full == 0 ? ~std::size_t{0} : rows_until_full - rows_given;
+  }
+  void row(ByteView values);
   void done(const Done& done) override;
   void message(const Message& message) override;
   void env_change(const EnvChange& change) override;
