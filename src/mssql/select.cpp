@@ -79,7 +79,8 @@ std::string text_expression(const OriginColumn& column, const std::string& name)
 std::string as(const std::string& expression, const std::string& name) { return expression + " AS " + name; }
 
 std::string real_literal(double value, bool single) {
-  // All digits of the double that holds the real: fewer, and the largest real is read as a larger float, which overflows.
+  // All digits of the double that holds the real: fewer, and the largest real is read as a larger float, which
+  // overflows.
   return fmt::format("CAST({:.16e} AS {})", value, single ? "real" : "float(53)");
 }
 

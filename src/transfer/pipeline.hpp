@@ -39,7 +39,7 @@ struct PipelineInput {
   system::Loading* loading = nullptr;
   const std::vector<system::ColumnPlan>* columns = nullptr;
   std::vector<std::string> primary_key;  // of the source: names rows in errors
-  std::vector<system::Slice> slices;  // progress().slices holds one entry for each, in this order
+  std::vector<system::Slice> slices;     // progress().slices holds one entry for each, in this order
   int export_workers = 1;
   int load_workers = 1;
   bool hash = false;

@@ -334,8 +334,7 @@ void Parser::create_statement(Statement& s) {
   const bool unique = accept("UNIQUE");
   if (is("INDEX") || is("CLUSTERED") || is("NONCLUSTERED") || is("COLUMNSTORE")) return create_index(s, unique);
   if (accept("PARTITION")) return create_partition(s);
-  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE"))
-    raise_unsupported("CREATE " + upper_ascii(here().text));
+  if (is("FUNCTION") || is("TYPE") || is("SEQUENCE")) raise_unsupported("CREATE " + upper_ascii(here().text));
   syntax_error();
 }
 
