@@ -93,7 +93,7 @@ Test(target_slices, keys_of_the_table_are_the_partitions) {
     run_slice(transfer, value_slice(0, "v", "7"), "VALUES (1, 7, 2)");
     cr_expect_eq(facts(live, "p").partitions.size(), 1u);
     EXPECT_TEXT(error_code([&] { run_slice(transfer, value_slice(0, "v", "7"), "VALUES (1, 7, 99)"); }),
-                "server_error");
+                "constraint_violated");
   }
   EXPECT_TEXT(live.column("SELECT count(*) FROM pg_index WHERE indrelid = 'rf_target.p_7'::regclass")[0], "2");
   EXPECT_TEXT(live.column("SELECT string_agg(contype::text, '' ORDER BY contype) FROM pg_constraint WHERE conrelid = "
@@ -210,7 +210,7 @@ Test(target_load, one_partition_is_exchanged_for_staging) {
   EXPECT_TEXT(
       joined(live.column("SELECT relname FROM pg_class WHERE relnamespace = 'rf_target'::regnamespace ORDER BY 1")),
       "leaf, leaf_pkey, p, p_pkey");
-  EXPECT_TEXT(error_code([&] { Transfer(live, request).stage("VALUES (3, 'other')"); }), "server_error");
+  EXPECT_TEXT(error_code([&] { Transfer(live, request).stage("VALUES (3, 'other')"); }), "constraint_violated");
 }
 
 Test(target_load, a_tablespace_must_be_there) {
