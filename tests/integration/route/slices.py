@@ -171,13 +171,16 @@ def test_truncate_queued_behind_the_exporter_blocks_nobody(bench):
     target = bench.name("snap")
     with Proxy(bench.sandbox.port) as proxy:
         work = Workspace(bench, proxy.port, secret=bench.sandbox.secret)
+        proxy.rate = 200_000  # bytes a second: an idle machine would be done before anybody looks
         background = work.start_transfer(spec(f"public.{name}", f"dbo.{target}", verify="content", slices={"by": "ctid", "count": 12},
                                               workers={"export": 4, "load": 4}))
         background.wait_for("running")
-        eventually(lambda: bench.pg.rows("SELECT 1 FROM pg_stat_activity WHERE application_name LIKE 'rowferry%' AND query LIKE 'COPY%'"), "a worker's COPY")
+        held = f"SELECT count(*) FROM pg_locks WHERE relation = '{name}'::regclass AND mode = 'AccessShareLock' AND granted"
+        eventually(lambda: int(bench.pg.value(held)) >= 5, "the exporter and its four workers hold the table")
         proxy.pause()
         session = bench.pg.session(f"SET lock_timeout = '100s'; TRUNCATE {name};")
         eventually(lambda: bench.pg.rows(f"SELECT 1 FROM pg_locks WHERE relation = '{name}'::regclass AND NOT granted"), "the TRUNCATE waits for the table")
+        proxy.rate = 0
         proxy.resume()
         finished = background.wait()
     session.stdin.close()
