@@ -108,8 +108,10 @@ struct Moment : Number<std::int64_t> {
   static bool put_value(FastColumn& column, std::size_t row, Bytes at) noexcept {
     const std::int64_t time = units<size>(at) * column.factor;
     const std::int32_t days = load_date(at + size);
-    put(column, row, days * column.units_per_day + time);
-    return time < column.units_per_day && days <= date_max_days;
+    const bool good = time < column.units_per_day && days <= date_max_days;
+    // Days beyond the calendar may overflow the product.
+    put(column, row, good ? days * column.units_per_day + time : std::int64_t{0});
+    return good;
   }
 };
 
