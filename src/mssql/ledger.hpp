@@ -11,9 +11,8 @@
 
 namespace rowferry::mssql {
 
-inline constexpr std::string_view ledger_table = "rowferry_ledger";
-
 using system::attempt_of_target;
+using system::ledger_table;
 using system::LedgerKey;
 using system::step_finalize;
 using system::step_staging;

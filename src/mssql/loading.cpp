@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "mssql/dialect.hpp"
 #include "mssql/errors.hpp"
+#include "system/hash_sink.hpp"
 #include "tds/wire/logical_type.hpp"
 
 namespace rowferry::mssql {
@@ -212,27 +213,6 @@ Task<std::uint64_t> LoadingImpl::staged_rows() {
   co_return static_cast<std::uint64_t>(result.scalar("staged").integer());
 }
 
-namespace {
-
-class HashSink final : public system::BatchSink {
- public:
-  explicit HashSink(std::vector<bool> compared) : compared_(std::move(compared)) {}
-
-  Task<void> put(rows::BatchPtr batch) override {
-    if (!hasher_) hasher_.emplace(batch->schema(), compared_);
-    hasher_->add(*batch, hash_);
-    co_return;
-  }
-  const rows::ContentHash& hash() const noexcept { return hash_; }
-
- private:
-  std::vector<bool> compared_;
-  std::optional<rows::RowHasher> hasher_;
-  rows::ContentHash hash_;
-};
-
-}  // namespace
-
 Task<std::optional<rows::ContentHash>> LoadingImpl::staged_hash(std::string& why) {
   if (situation_.server.discards) {
     why = "discard";
@@ -244,7 +224,7 @@ Task<std::optional<rows::ContentHash>> LoadingImpl::staged_hash(std::string& why
   }
   std::vector<bool> compared;
   for (const system::ColumnPlan& column : request_.columns) compared.push_back(column.compared);
-  HashSink sink(std::move(compared));
+  system::HashSink sink(std::move(compared));
   Lease lease = co_await pool_.open(settings());
   try {
     co_await lease.session().read(fmt::format("SELECT {} FROM {}", column_list(), loaded_table()), {}, sink);

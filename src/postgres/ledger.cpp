@@ -14,8 +14,6 @@ using system::Outcome;
 
 namespace {
 
-constexpr std::string_view ledger_name = "rowferry_ledger";
-
 std::string state_of(const Error& error) { return error.fault() ? error.fault()->number : std::string(); }
 
 std::string where_key(const LedgerKey& key) {
@@ -74,7 +72,7 @@ Task<void> settle_commit(Session* session, const Ledger* ledger, LedgerKey key, 
 }  // namespace
 
 Ledger::Ledger(std::shared_ptr<Shared> shared, std::string schema)
-    : shared_(std::move(shared)), table_(quote_table({{std::move(schema), std::string(ledger_name)}})) {}
+    : shared_(std::move(shared)), table_(quote_table({{std::move(schema), std::string(system::ledger_table)}})) {}
 
 std::string Ledger::create_statement() const {
   return fmt::format(

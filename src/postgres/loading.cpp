@@ -11,6 +11,7 @@
 #include "postgres/dialect.hpp"
 #include "postgres/reading.hpp"
 #include "postgres/slices.hpp"
+#include "system/hash_sink.hpp"
 
 namespace rowferry::postgres {
 
@@ -56,23 +57,6 @@ Task<bool> has_lost_rows(Session* session, std::string table, std::uint64_t comm
   const std::uint64_t rows = co_await count_rows(session, table);
   co_return rows < committed;
 }
-
-class HashSink final : public system::BatchSink {
- public:
-  explicit HashSink(std::vector<bool> compared) : compared_(std::move(compared)) {}
-
-  Task<void> put(rows::BatchPtr batch) override {
-    if (!hasher_) hasher_.emplace(batch->schema(), compared_);
-    hasher_->add(*batch, hash_);
-    co_return;
-  }
-  const rows::ContentHash& hash() const noexcept { return hash_; }
-
- private:
-  std::vector<bool> compared_;
-  std::optional<rows::RowHasher> hasher_;
-  rows::ContentHash hash_;
-};
 
 // The columns of a table that was loaded, to be read back.
 std::vector<system::ColumnPlan> read_back_plans(const std::vector<system::ColumnPlan>& columns) {
@@ -328,7 +312,7 @@ Task<std::optional<rows::ContentHash>> LoadingImpl::staged_hash(std::string& why
   }
   std::vector<bool> compared;
   for (const system::ColumnPlan& column : request_.columns) compared.push_back(column.compared);
-  HashSink sink(std::move(compared));
+  system::HashSink sink(std::move(compared));
   std::vector<std::string> tables;
   {
     const std::unique_ptr<Session> session = co_await open();

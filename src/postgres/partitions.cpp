@@ -208,14 +208,20 @@ void check_usable(const PartitionFacts& part, const Decision& decision) {
   if (decision.exchange || decision.unlogged) need(part.owned, "of the owner of");
 }
 
+std::vector<SliceBounds> wanted_bounds(const TableFacts& table, const std::vector<ColumnPlan>& columns,
+                                       const std::vector<Slice>& slices) {
+  const rows::Type& type = plan_of(columns, table.partition_column).write_type;
+  std::vector<SliceBounds> wanted;
+  for (const Slice& slice : slices) wanted.push_back(bounds_of(slice, table, type));
+  return wanted;
+}
+
 }  // namespace
 
 Task<std::vector<SlicePartition>> find_partitions(Session& session, const TableFacts& table, const Decision& decision,
                                                   const std::vector<ColumnPlan>& columns,
                                                   const std::vector<Slice>& slices) {
-  const rows::Type& type = plan_of(columns, table.partition_column).write_type;
-  std::vector<SliceBounds> wanted;
-  for (const Slice& slice : slices) wanted.push_back(bounds_of(slice, table, type));
+  const std::vector<SliceBounds> wanted = wanted_bounds(table, columns, slices);
   const Places places = co_await Places::of(&session, &table, wanted);
   std::vector<SlicePartition> out(slices.size());
   std::vector<Missing> missing;
@@ -244,9 +250,7 @@ Task<std::vector<SlicePartition>> find_partitions(Session& session, const TableF
 Task<std::vector<std::string>> vanished_partitions(Session& session, const TableFacts& table,
                                                    const std::vector<ColumnPlan>& columns,
                                                    const std::vector<Slice>& slices) {
-  const rows::Type& type = plan_of(columns, table.partition_column).write_type;
-  std::vector<SliceBounds> wanted;
-  for (const Slice& slice : slices) wanted.push_back(bounds_of(slice, table, type));
+  const std::vector<SliceBounds> wanted = wanted_bounds(table, columns, slices);
   const Places places = co_await Places::of(&session, &table, wanted);
   std::set<Oid> filled;
   for (const SliceBounds& bounds : wanted) {

@@ -9,6 +9,7 @@
 #include "postgres/load_type.hpp"
 #include "postgres/natural_type.hpp"
 #include "postgres/partitions.hpp"
+#include "system/ledger.hpp"
 
 namespace rowferry::postgres {
 
@@ -123,8 +124,8 @@ std::vector<std::string> plan_statements(const Situation& situation, const Decis
                                          const std::vector<system::ColumnPlan>& columns, const TargetRequest& request) {
   const std::string staging = "rowferry_<id>_<attempt>";
   const TableFacts& table = situation.table;
-  const std::string claim =
-      fmt::format("INSERT INTO {} … ON CONFLICT DO NOTHING", quote_table({{ledger_schema, "rowferry_ledger"}}));
+  const std::string claim = fmt::format("INSERT INTO {} … ON CONFLICT DO NOTHING",
+                                        quote_table({{ledger_schema, std::string(system::ledger_table)}}));
   std::vector<std::string> out;
   if (decision.finalizer == system::Finalizer::per_slice) {
     out = decision.create_target;

@@ -13,6 +13,8 @@
 
 namespace rowferry::system {
 
+inline constexpr std::string_view ledger_table = "rowferry_ledger";
+
 // Attempt 0 for steps that touch the target itself: any attempt meets the same key.
 inline constexpr int attempt_of_target = 0;
 inline constexpr std::string_view step_staging = "staging";

@@ -106,14 +106,14 @@ class Matcher {
       std::size_t hits = 0;
       std::size_t hit = npos;
       for (std::size_t t = 0; t < target_.columns.size(); ++t) {
-        if (exact[t] || !same_without_case(target_.columns[t].name, name)) continue;
+        if (exact[t] || !text::same_without_case(target_.columns[t].name, name)) continue;
         ++hits;
         hit = t;
       }
       std::size_t rivals = 0;
       for (std::size_t j = 0; j < wanted_.size(); ++j) {
         if (pairs_[j] == npos || !exact[pairs_[j]])
-          rivals += same_without_case(target_name(wanted_[j], source_), name) ? 1 : 0;
+          rivals += text::same_without_case(target_name(wanted_[j], source_), name) ? 1 : 0;
       }
       if (hits != 1 || rivals != 1) continue;
       pairs_[i] = hit;
@@ -233,7 +233,7 @@ class Matcher {
   const TargetColumn* part_target(const std::string& name, const std::string& field) const {
     auto hit = std::ranges::find(target_.columns, name, &TargetColumn::name);
     if (hit == target_.columns.end()) {
-      const auto same = [&](const TargetColumn& to) { return same_without_case(to.name, name); };
+      const auto same = [&](const TargetColumn& to) { return text::same_without_case(to.name, name); };
       if (std::ranges::count_if(target_.columns, same) == 1) hit = std::ranges::find_if(target_.columns, same);
     }
     if (hit == target_.columns.end()) {
@@ -439,8 +439,6 @@ class Matcher {
 };
 
 }  // namespace
-
-bool same_without_case(std::string_view a, std::string_view b) { return text::same_without_case(a, b); }
 
 Match match_columns(const Spec& spec, const SourceTable& source, const TargetTable& target,
                     const system::Target& types) {

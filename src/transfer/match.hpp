@@ -26,7 +26,4 @@ struct Match {
 Match match_columns(const Spec& spec, const system::SourceTable& source, const system::TargetTable& target,
                     const system::Target& types);
 
-// Without case: ASCII, Latin-1, Greek and Cyrillic letters; other characters compare as they are.
-bool same_without_case(std::string_view a, std::string_view b);
-
 }  // namespace rowferry::transfer

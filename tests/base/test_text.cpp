@@ -136,3 +136,11 @@ Test(utf8, malformed_input_becomes_replacement_characters) {
   cr_assert_eq(text::next_code_point("\xE2\x82"sv, at), U'\uFFFD');
   cr_assert_eq(at, 1);
 }
+
+Test(same_without_case, letters_beyond_ascii_fold_too) {
+  cr_expect(text::same_without_case("naïve", "NAÏVE"));
+  cr_expect(text::same_without_case("заказ", "ЗАКАЗ"));
+  cr_expect(text::same_without_case("ŻÓŁĆ", "żółć"));
+  cr_expect_not(text::same_without_case("a", "ab"));
+  cr_expect_not(text::same_without_case("×", "÷"));
+}

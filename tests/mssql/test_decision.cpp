@@ -1,7 +1,7 @@
 // Decisions from catalogues as a server might give them; no server needed.
-#include "errors.hpp"
 #include "mssql/decision.hpp"
 #include "mssql/target.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;

@@ -1,5 +1,5 @@
-#include "errors.hpp"
 #include "mssql/dialect.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;

@@ -1,5 +1,5 @@
-#include "errors.hpp"
 #include "mssql/errors.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;

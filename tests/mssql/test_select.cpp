@@ -1,10 +1,10 @@
 // The SQL that reads: expressions of columns, literals, bounds, isolation. No server.
 #include <fmt/format.h>
 
-#include "errors.hpp"
 #include "mssql/bounds.hpp"
 #include "mssql/select.hpp"
 #include "mssql/slices.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;

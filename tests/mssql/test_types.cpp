@@ -1,6 +1,6 @@
-#include "errors.hpp"
 #include "mssql/sql_type.hpp"
 #include "rows/convert.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::mssql;

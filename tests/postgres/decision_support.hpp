@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "../mssql/errors.hpp"
 #include "../support/expect.hpp"
 #include "postgres/decision.hpp"
 #include "postgres/partitions.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace rowferry::postgres::situations {
 

@@ -130,6 +130,12 @@ system::FinalizeResult Ferry::finalize() {
   return live.run(loading->finalize({.rows = loaded.rows, .hash = loaded, .slices = slices}));
 }
 
+void Ferry::load_all() {
+  const auto loader = live.run(loading->open_loader(0));
+  load(*loader, slice_of(0));
+  live.run(loader->close());
+}
+
 system::FinalizeResult Ferry::whole() {
   begin();
   const auto loader = live.run(loading->open_loader(0));

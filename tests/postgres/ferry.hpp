@@ -36,6 +36,8 @@ class Ferry {
   void begin(int attempt = 1);
   // One slice from its begin to its commit. `where` chooses rows of the source.
   system::SliceCommit load(system::Loader& loader, const system::Slice& slice, const std::string& where = "");
+  // One loader of its own, one slice of everything.
+  void load_all();
   // Into a slice that is begun; gives its rows and hash.
   rows::ContentHash write(system::Loader& loader, const std::string& where = "");
   // One loader, one slice of everything, and finalize.

@@ -2,13 +2,6 @@
 
 using namespace rowferry;
 using namespace rowferry::postgres;
-using system::ColumnPlan;
-using system::Commit;
-using system::Finalizer;
-using system::Mode;
-using system::SliceBy;
-using system::TargetRequest;
-using test::error_of;
 using namespace rowferry::postgres::situations;
 
 // --- a missing table

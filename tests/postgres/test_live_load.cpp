@@ -2,9 +2,11 @@
 
 #include "ferry.hpp"
 #include "postgres/ledger.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::postgres::test;
+using rowferry::test::error_of;
 using system::Finalizer;
 using system::Mode;
 
@@ -13,16 +15,6 @@ namespace {
 constexpr std::string_view schema = "live_load";
 
 std::string table(std::string_view name) { return fmt::format("{}.{}", schema, name); }
-
-template <class F>
-Error error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(Category::internal, "no_error", "no error");
-}
 
 // Both tables have the same rows, by the server's own comparison of their text.
 void expect_same_rows(Live& live, const std::string& a, const std::string& b) {
@@ -225,9 +217,7 @@ Test(live_load, duplicate_keys_fail_the_finalize_and_change_nothing) {
   Ferry ferry(live, "a", "b");
   ferry.begin();
   cr_assert(ferry.to_load.plan.finalizer == Finalizer::insert_select);
-  const auto loader = live.run(ferry.loading->open_loader(0));
-  ferry.load(*loader, slice_of(0));
-  live.run(loader->close());
+  ferry.load_all();
   const Error error = error_of([&] { ferry.finalize(); });
   EXPECT_TEXT(error.fault() ? error.fault()->number : "", "23505");
   ferry.end();
@@ -261,9 +251,7 @@ Test(live_load, a_lost_lock_is_taken_again_before_the_finalize) {
       std::stoi(live.column("SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE "
                             "l.locktype = 'advisory' AND a.application_name = 'rowferry' AND l.pid <> "
                             "pg_backend_pid()")[0]);
-  const auto loader = live.run(ferry.loading->open_loader(0));
-  ferry.load(*loader, slice_of(0));
-  live.run(loader->close());
+  ferry.load_all();
   live.sql(fmt::format("SELECT pg_terminate_backend({}, 5000)", holder));
   const system::FinalizeResult result = ferry.finalize();
   cr_expect_eq(result.rows, 10);
@@ -279,9 +267,7 @@ Test(live_load, a_table_that_somebody_alters_meanwhile_is_not_finalized) {
   live.sql("INSERT INTO live_load.b VALUES (1000, 1, 'old')");
   Ferry ferry(live, "a", "b");
   ferry.begin();
-  const auto loader = live.run(ferry.loading->open_loader(0));
-  ferry.load(*loader, slice_of(0));
-  live.run(loader->close());
+  ferry.load_all();
   live.sql("ALTER TABLE live_load.b ALTER store TYPE bigint");
   EXPECT_ERROR(ferry.finalize(), "target_changed");
   ferry.end();
@@ -485,9 +471,7 @@ Test(live_load, an_unlogged_staging_that_a_crash_has_emptied_counts_as_gone) {
   Ferry ferry(live, "a", "b");
   ferry.request.load.unlogged = true;
   ferry.begin();
-  const auto loader = live.run(ferry.loading->open_loader(0));
-  ferry.load(*loader, slice_of(0));
-  live.run(loader->close());
+  ferry.load_all();
   const std::string staging = ferry.loading->staging_name();
   EXPECT_TEXT(live.column(fmt::format("SELECT relpersistence FROM pg_class WHERE relname = '{}'", staging))[0], "u");
   ferry.end(true);
@@ -567,9 +551,7 @@ Test(live_load, a_target_that_stays_locked_is_told_as_such) {
   Ferry ferry(live, "a", "b");
   ferry.request.load.lock_timeout_ms = 50;
   ferry.begin();
-  const auto loader = live.run(ferry.loading->open_loader(0));
-  ferry.load(*loader, slice_of(0));
-  live.run(loader->close());
+  ferry.load_all();
   const auto other = live.session();
   live.run(other->query("BEGIN; LOCK TABLE live_load.b IN SHARE MODE"));
   const Error error = error_of([&] { ferry.finalize(); });

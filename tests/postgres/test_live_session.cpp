@@ -2,22 +2,14 @@
 
 #include "live.hpp"
 #include "net/stream.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace rowferry;
 using namespace rowferry::postgres::test;
 using namespace std::chrono_literals;
+using rowferry::test::error_of;
 
 namespace {
-
-template <class F>
-Error error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(Category::internal, "no_error", "no error");
-}
 
 std::unique_ptr<postgres::Session> connect(Live& live, const std::string& more, const std::string& password = "") {
   auto options = std::make_shared<postgres::SessionOptions>(*live.options);

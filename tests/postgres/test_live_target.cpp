@@ -2,13 +2,6 @@
 
 using namespace rowferry;
 using namespace rowferry::postgres;
-using namespace rowferry::postgres::test;
-using system::ColumnPlan;
-using system::Finalizer;
-using system::Mode;
-using system::Slice;
-using system::SliceBounds;
-using system::TargetRequest;
 using namespace rowferry::postgres::live_target;
 
 Test(target_catalogue, says_everything_of_a_table) {

@@ -171,14 +171,8 @@ Task<void> ask_meanwhile(Conversation* c) {
   co_await log_in(&client);
   co_await slow.send_message(
       1, slow.headers() + text::to_utf16le("select count(*), sum(id % 7) from dbo.t where v + N'y' = N'xy'"));
-  int answered = 0;
   const auto began = std::chrono::steady_clock::now();
-  auto longest = std::chrono::steady_clock::duration::zero();
-  for (; answered < 3; ++answered) {
-    const auto asked = std::chrono::steady_clock::now();
-    co_await client.batch("select 1");
-    longest = std::max(longest, std::chrono::steady_clock::now() - asked);
-  }
+  for (int i = 0; i < 3; ++i) co_await client.batch("select 1");
   const auto short_ones = std::chrono::steady_clock::now() - began;
   c->note(co_await slow.receive());
   const auto long_one = std::chrono::steady_clock::now() - began;

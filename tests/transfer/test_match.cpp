@@ -76,14 +76,6 @@ Test(match, case_is_ignored_only_where_it_is_unique) {
   EXPECT_TEXT(t.refusal(), "no_columns_match");
 }
 
-Test(match, letters_beyond_ascii_fold_too) {
-  cr_expect(same_without_case("naïve", "NAÏVE"));
-  cr_expect(same_without_case("заказ", "ЗАКАЗ"));
-  cr_expect(same_without_case("ŻÓŁĆ", "żółć"));
-  cr_expect_not(same_without_case("a", "ab"));
-  cr_expect_not(same_without_case("×", "÷"));
-}
-
 Test(match, never_by_position) {
   Tables t;
   t.source.columns = {source_column("a", text(), "text"), source_column("b", text(), "text")};

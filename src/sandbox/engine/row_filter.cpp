@@ -36,19 +36,6 @@ Int128 money_ordinal(const std::uint8_t* at, std::size_t size) {
                                    load_le<std::uint32_t>(at + 4));
 }
 
-Int128 integer_ordinal(const std::uint8_t* at, std::size_t size) {
-  switch (size) {
-    case 1:
-      return *at;
-    case 2:
-      return load_le<std::int16_t>(at);
-    case 4:
-      return load_le<std::int32_t>(at);
-    default:
-      return load_le<std::int64_t>(at);
-  }
-}
-
 // Of a value as the engine has it; the same numbers as from bytes.
 Int128 ordinal_of(const Value& v) {
   const Kind k = v.type.kind;
@@ -61,7 +48,7 @@ Int128 ordinal_of(const Value& v) {
 Int128 ordinal_at(const StoredColumn& column, const std::uint8_t* at) {
   const Kind k = column.type.kind;
   const std::size_t size = *at;
-  if (is_integer(k)) return integer_ordinal(at + 1, size);
+  if (is_integer(k)) return stored_integer(at + 1, size);
   if (is_money(k)) return money_ordinal(at + 1, size);
   if (k == Kind::guid) return guid_ordinal(at + 1);
   if (is_float(k))

@@ -234,9 +234,7 @@ std::string value_bytes(const tds::TypeInfo& info, Framing framing, const std::u
   return out;
 }
 
-namespace {
-
-Int128 signed_number(const std::uint8_t* at, std::size_t size) {
+Int128 stored_integer(const std::uint8_t* at, std::size_t size) {
   switch (size) {
     case 1:
       return *at;  // bit and tinyint are unsigned
@@ -248,6 +246,8 @@ Int128 signed_number(const std::uint8_t* at, std::size_t size) {
       return load_le<std::int64_t>(at);
   }
 }
+
+namespace {
 
 std::int64_t unsigned_number(const std::uint8_t* at, std::size_t size) {
   std::int64_t number = 0;
@@ -268,7 +268,7 @@ void get_scalar(Value& v, const std::uint8_t* at, std::size_t size) {
     case Kind::smallint:
     case Kind::integer:
     case Kind::bigint:
-      v.number = signed_number(at, size);
+      v.number = stored_integer(at, size);
       break;
     case Kind::smallmoney:
       v.number = load_le<std::int32_t>(at);

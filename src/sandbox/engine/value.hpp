@@ -43,6 +43,8 @@ inline constexpr std::int64_t ticks_per_day = 86'400 * ticks_per_second;
 void encode_value(const Value& value, const tds::TypeInfo& info, ByteBuffer& out);
 // The value that starts at `at`; `type` is what `info` says.
 Value decode_value(const Type& type, const tds::TypeInfo& info, const std::uint8_t* at);
+// Of bit and the integer types, `size` bytes without framing; one byte is unsigned.
+Int128 stored_integer(const std::uint8_t* at, std::size_t size);
 
 // The bytes of a value without framing; for PLP and text the joined chunks.
 std::string value_bytes(const tds::TypeInfo& info, Framing framing, const std::uint8_t* at);

@@ -1,5 +1,6 @@
 """What the tests of SQL Server -> PostgreSQL share: the sandbox is the source, a PostgreSQL database the target."""
 
+import harness
 from harness import Workspace, check, equal, eventually, say
 
 UNSUPPORTED = 40000  # the sandbox: a statement that real servers know
@@ -21,17 +22,8 @@ def back(bench):
 
 
 def spec(source, target, mode="append", create=True, **more):
-    """A transfer spec of this direction; source_where, target_key and the like go into their side."""
-    out = {"source": {"connection": "warehouse", "table": source}, "target": {"connection": "house", "table": target, "mode": mode, "create": create}}
-    for key, value in more.items():
-        side, _, field = key.partition("_")
-        if side in ("source", "target") and field:
-            out[side][field] = value
-        else:
-            out[key] = value
-    if "query" in out["source"]:
-        del out["source"]["table"]
-    return out
+    """A transfer spec of this direction."""
+    return harness.spec(source, target, mode, create, connections=("warehouse", "house"), **more)
 
 
 def can(sandbox, sql):

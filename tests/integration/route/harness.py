@@ -665,9 +665,10 @@ class Bench:
         equal(sandbox.left_overs(), [], "staging tables left")
 
 
-def spec(source, target, mode="append", create=True, **more):
+def spec(source, target, mode="append", create=True, connections=("shop", "warehouse"), **more):
     """A transfer spec; keywords with a dot's meaning go in whole: source_where, target_key, and top-level fields."""
-    out = {"source": {"connection": "shop", "table": source}, "target": {"connection": "warehouse", "table": target, "mode": mode, "create": create}}
+    out = {"source": {"connection": connections[0], "table": source},
+           "target": {"connection": connections[1], "table": target, "mode": mode, "create": create}}
     for key, value in more.items():
         side, _, field = key.partition("_")
         if side in ("source", "target") and field:
